@@ -15,7 +15,8 @@
 
 namespace rehearse::fakes::testing {
 
-// A small generator of schedules. It gives various orders, and the same orders in every run.
+// Answers each choice by a pseudorandom number. Different seeds give different orders of the ranks, and a seed gives
+// the same order in every run.
 struct ScrambledOracle final : Oracle {
   explicit ScrambledOracle(std::uint64_t seed) : state(seed * 2 + 1) {}
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t>) override {

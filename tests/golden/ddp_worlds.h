@@ -8,7 +8,8 @@ namespace golden_worlds {
 using rehearse::RankContext;
 
 // Training with DDP that goes wrong on one rank: bodies of whole worlds. They have a file of their own, because the
-// golden reports contain line numbers. Without line tables, code in namespace rehearse is no user code.
+// golden reports contain line numbers. They are outside namespace rehearse, because without line tables, reports take
+// code of that namespace for library code.
 
 // The last rank leaves the loop one step before the others.
 void returns_a_step_early(RankContext& ctx);

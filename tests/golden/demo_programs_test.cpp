@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a report explains its verdict. It names the caller of a helper, the exception that led to the failure, the
-// group that a rank left out, the call without a wait.
+// group that a rank left out, and the call without a wait.
 #include "demo_programs.h"
 
 #include <string>

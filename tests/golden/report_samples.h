@@ -72,7 +72,7 @@ inline Report deadlock_report() {
   return report;
 }
 
-// Two groups entered in opposite order.
+// Two ranks use two groups in opposite order.
 inline Report cycle_report() {
   Report report =
       base(Verdict::deadlock,

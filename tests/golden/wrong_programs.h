@@ -8,7 +8,8 @@ namespace wrong_programs {
 using rehearse::RankContext;
 
 // Small programs with one mistake each, as users write them: bodies of whole worlds. They have a file of their own,
-// because the golden reports contain line numbers. Without line tables, code in namespace rehearse is no user code.
+// because the golden reports contain line numbers. They are outside namespace rehearse, because without line tables,
+// reports take code of that namespace for library code.
 
 // Rank 1 sleeps longer than the others' timeout.
 void oversleeps(RankContext& ctx);
@@ -34,7 +35,7 @@ void swaps_two_groups(RankContext& ctx);
 // Rank 1 polls for a key that no rank sets; the others wait for rank 1 in a barrier.
 void polls_for_a_key(RankContext& ctx);
 
-// Rank 1 polls as above, but sleeps after each poll.
+// Rank 1 polls as in polls_for_a_key(), but sleeps after each poll.
 void polls_for_a_key_with_pauses(RankContext& ctx);
 
 // Rank 1 fails with a message of three lines.

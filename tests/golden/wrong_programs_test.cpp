@@ -120,7 +120,8 @@ TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
   expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");
 }
 
-// The polling rank pauses between polls, so time passes and it might still go on. The other ranks time out first.
+// The polling rank pauses between polls, so time passes, and the rank might still go on. The other ranks time out
+// first.
 TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);

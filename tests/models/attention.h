@@ -12,9 +12,9 @@
 
 namespace rehearse::test {
 
-// The model of PyTorch's test_call_method_forward: in each of two layers a LayerNorm and LibTorch's own
-// MultiheadAttention, which attends over time for each pair of batch and frequency. The model reads sizes as plain
-// integers, as most C++ models and the code of LibTorch's attention do.
+// The model of PyTorch's test_call_method_forward. Each of its two layers has a LayerNorm and LibTorch's own
+// MultiheadAttention. The attention is over time, separately for each pair of batch and frequency. The model reads
+// sizes as plain integers, as most C++ models and the code of LibTorch's attention do.
 struct NormedAttentionImpl : torch::nn::Module {
   explicit NormedAttentionImpl(std::int64_t features = 96, std::int64_t heads = 4, int layers = 2) {
     for (int i = 0; i < layers; ++i) {

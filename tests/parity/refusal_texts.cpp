@@ -6,7 +6,7 @@
 namespace rehearse::parity {
 namespace {
 
-// Cases with different texts, and the reason.
+// A case in which gloo's refusal and ours have different texts, and the reason.
 struct OtherWords {
   const char* name;         // of the case
   const char *gloo, *ours;  // regular expressions

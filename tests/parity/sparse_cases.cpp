@@ -8,7 +8,7 @@
 namespace rehearse::parity {
 namespace {
 
-constexpr std::int64_t kStableMax = 16;  // std::sort inserts up to this many one by one
+constexpr std::int64_t kStableMax = 16;  // up to this many elements, std::sort is an insertion sort
 
 // `values` in rows that repeat many times, in a different order on each rank.
 at::Tensor repeated_rows(const at::Tensor& values, std::int64_t rows, int rank) {

@@ -37,7 +37,7 @@ struct Net : torch::nn::Module {
   Program program;
   at::Tensor vector, matrix, scalar, buffer, counter;
   at::Tensor cache, average;                 // not registered; undefined at first
-  bool gave_outside = false;                 // a checkpoint has returned an earlier tensor, or a view of one
+  bool gave_outside = false;                 // a checkpoint has returned a tensor from outside, or a view of one
   rehearse::Group group;                     // empty without ranks
   std::optional<rehearse::DeviceMesh> mesh;  // of the group's ranks, as [1, 2]; none without ranks
 

@@ -63,7 +63,7 @@ const std::vector<Operation>& operations();
 std::vector<std::string> families();
 const Operation& operation(const std::string& name);
 
-// The parts of the table.
+// The parts of the table that operations() returns.
 using Operations = std::vector<Operation>;
 Operations joined(std::initializer_list<std::span<const Operation>> parts);
 Operations pointwise_operations();

@@ -156,7 +156,7 @@ void splits(RankContext& context, Tensors& results) {
   results.push_back(message[0]);
 }
 
-// A rank that needs a group no longer must not close connections that other ranks are still making.
+// A rank that no longer needs a group must not close connections that other ranks are still making.
 void groups_left_at_once(RankContext& context, Tensors& results) {
   std::vector<int> all;
   for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);

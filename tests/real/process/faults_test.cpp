@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Long enough that a busy machine is not a failure, and short enough for a test.
+// The timeout is long enough for a busy machine, and short enough for a test.
 const std::vector<std::string> kCheckTimeout{"REHEARSE_CHECK_TIMEOUT=4"};
 
 void expect_verdict(const RankRun& run, Verdict verdict) {

@@ -290,7 +290,7 @@ Report report_of(const JobOutcome& job_outcome, int ranks) {
   return sim::build_report({.ranks = ranks}, record);
 }
 
-// Expects the same waits: which rank waits in which call, for which ranks that never come.
+// Expects that report and outcome agree about the waits: which rank waits in which call, and for which other ranks.
 void expect_the_same_waits(const Report& report, const JobOutcome& job_outcome) {
   for (const auto& blocked : job_outcome.blocked) {
     const auto& line = report.rank_lines[static_cast<std::size_t>(blocked.rank)];

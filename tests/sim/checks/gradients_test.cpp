@@ -194,7 +194,7 @@ TEST(Gradients, AMeanOfMeansOfUnevenParts_SaysWhatEachShouldWeigh) {
       is_said(report, "it would be right with each rank's part multiplied by 0.667 on ranks 0,2-3, 2 on rank 1: "));
 }
 
-// With the matching weights in the loss, the gradients are right.
+// Each rank multiplies its loss by the factor that the report in the previous test names.
 TEST(Gradients, UnevenPartsByTheirSizes_AreRight) {
   const auto report = with_rows_of_their_own([](RankContext& ctx, Net& net, const at::Tensor& rows) {
     DistributedDataParallel ddp(net.linear, ctx.group());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: damaged, foreign and mixed files are refused with file, field, value, and what would be right.
+// Contract: damaged, foreign and mixed files are refused. The error names the file, the field and the value, and says
+// what would be right.
 #include <fstream>
 #include <random>
 #include <sstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a crashed incarnation of a rank never runs again, not even its destructors and catches. Its peers learn of
-// the crash by their timeout or by a broken connection, and the report names the rank.
+// Contract: a crashed incarnation of a rank never runs again, not even its destructors and catch blocks. Its peers
+// learn of the crash by their timeout or by a broken connection, and the report names the rank.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a job that survives a failure leaves calls behind that other ranks then never make. The run is OK, and a
-// remark names the calls. Without a failure, a call that some ranks left out is a mismatch as always.
+// Contract: if a job survives a failure, some ranks may have made calls that other ranks then never make. The run is
+// OK, and a remark names the calls. Without a failure, a call that some ranks left out is a mismatch as always.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -14,8 +14,8 @@
 #include "record/call_list.h"
 #include "record/result_list.h"
 
-// Contract: the record of a run for a comparison with another mode contains no time and no device. It has every bit of
-// small tensors, and comes back unchanged from its file.
+// Contract: a run is recorded for a comparison with a run in another mode. The record contains no time and no device.
+// It has every bit of small tensors, and comes back unchanged from its file.
 namespace rehearse::sim {
 namespace {
 

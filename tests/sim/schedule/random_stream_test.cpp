@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The generators' published outputs, because seeds in bug reports must mean the same run forever.
+// The generators must give their published outputs, because a seed in a bug report must mean the same run forever.
 TEST(SplitMix64, KnownSeeds_PublishedOutputs) {
   SplitMix64 zero(0);
   EXPECT_EQ(zero.next(), 0xE220A8397B1DCDAFull);

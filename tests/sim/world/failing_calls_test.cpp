@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a program that repeats failing calls forever ends as a livelock, within little real time, whatever the
-// calls and their failures, and the report names the rank. Virtual time passes meanwhile, so that an event for which
-// the program waits may come.
+// Contract: a program that repeats failing calls forever ends as a livelock, whatever the calls and their failures. The
+// world needs little real time for this, and the report names the rank. Virtual time passes meanwhile, so that an event
+// for which the program waits may come.
 #include <chrono>
 #include <functional>
 #include <stdexcept>

@@ -16,7 +16,7 @@ void mismatched_collective(RankContext& ctx);
 // The rank broadcasts from rank 1, the others from rank 0.
 void wrong_root(RankContext& ctx);
 
-// The rank expects three numbers from rank 0, which sends two, as each rank does to each other rank.
+// Each rank sends two numbers to each rank, but the rank expects three numbers from rank 0.
 void uneven_alltoall(RankContext& ctx);
 
 // The rank returns after the first of two all-reduces.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every place where LibTorch calls user code, in whole worlds: the code runs on its own rank's fiber and may block
-// there in a collective. The gradients are those of one process with all ranks' batches.
+// Tests every place at which LibTorch calls user code, in whole worlds. The code runs on its own rank's fiber, and may
+// block there in a collective. The gradients are those of one process with all ranks' batches.
 #include <array>
 #include <memory>
 #include <tuple>

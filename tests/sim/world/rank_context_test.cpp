@@ -37,8 +37,8 @@ class RankContexts : public testing::TestWithParam<int> {
     return {.ranks = ranks(), .seed = seed, .keep_all_events = true, .explain_failures = false};
   }
 
-  // Expects that the run ended because the odd rank called under label `odd` and the others under `usual`; "": no
-  // label.
+  // Expects that the run ended because the odd rank called under label `odd`, and the others under label `usual`. An
+  // empty text means no label.
   void expect_mismatch(const Report& report, std::uint64_t sequence, const std::string& usual, const std::string& odd) {
     EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
     ASSERT_EQ(report.differences.size(), 1u);
@@ -62,8 +62,8 @@ class RankContexts : public testing::TestWithParam<int> {
 
 void sum(RankContext& ctx) { ctx.group().allreduce(at::ones({3}))->wait(); }
 
-// Lives from its first use by a rank until that rank ends. `made` lists the ranks of all first uses, and `gone` the
-// ranks that ended.
+// Each rank's object lives from its first use until the rank ends. `made` lists the ranks that have made an object, and
+// `gone` the ranks whose object is gone.
 struct Global {
   Global() : owner(rank()) { made.push_back(owner); }
   Global(const Global&) = delete;

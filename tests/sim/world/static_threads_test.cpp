@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: all ranks, and all later worlds of the process, share a thread pool in a static variable. The report of
-// each of these worlds says so. The test has a program of its own, because the pool outlives its worlds.
+// Contract: if a program keeps a thread pool in a static variable, all ranks and all later worlds of the process share
+// the pool. The report of each of these worlds says so. The test has a program of its own, because the pool outlives
+// its worlds.
 #include <future>
 
 #include <c10/core/thread_pool.h>
