@@ -46,8 +46,8 @@ struct Stored {
 // Returns an empty text if there is no such key: a get() would wait for it.
 std::string read(c10d::Store& store, const std::string& key) { return store.compareSet(key, "", ""); }
 
-// Another rank may replace the last checkpoint and delete it between the two reads, if that rank has not yet noticed
-// that its round is over. Then "last" names a newer checkpoint.
+// A rank that has not yet noticed that its round is over may save between the two reads. It then deletes the checkpoint
+// that "last" named at the first read, and "last" names a newer one.
 Stored last_stored(c10d::Store& store) {
   for (auto text = read(store, "last");;) {
     const Version version = version_of(text);

@@ -30,17 +30,18 @@ class BorderCheck {
  public:
   // The required layout of a placeholder.
   using LayoutOf = std::function<BorderLayout(std::size_t placeholder)>;
-  // The metadata for which the piece was compiled; null: those of the graph.
+  // The metadata for which the piece was compiled; null: the metadata in the graph.
   using CompiledFor = std::function<const graph::TensorMeta*(std::size_t placeholder)>;
 
   BorderCheck() = default;
-  // Checks the placeholders of `piece`, except parameters, which guards cover. Messages call the piece `name`.
+  // Checks the placeholders of `piece`, except parameters, which guards cover. `name`: the piece's name in messages.
   BorderCheck(const graph::GraphModule& piece, std::string name, const LayoutOf& layout_of,
               const CompiledFor& compiled_for = {});
 
-  // Throws BorderMismatch for the first tensor with another dtype or size, with another layout if it must not or cannot
-  // be copied, or with another requires_grad (which does not matter if grad mode is off). `values`: one for each
-  // placeholder, in order. Replaces tensors with layout Copied by copies if necessary, and returns their positions.
+  // `values`: one for each placeholder, in order. Throws BorderMismatch for the first tensor whose dtype or size is
+  // another than at capture. If grad mode is on, requires_grad must agree, too. If a tensor has another layout and may
+  // be copied (BorderLayout::Copied), replaces it by a copy. If it must not or cannot be copied, throws BorderMismatch.
+  // Returns the positions of the copies.
   std::vector<std::size_t> fit(std::vector<c10::IValue>& values) const;
 
  private:

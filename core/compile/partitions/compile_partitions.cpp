@@ -113,7 +113,8 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
-// Notes the bytes and parameters of each unit at its first piece, and at the piece before it why that piece ends.
+// Puts the bytes and parameters of each unit into the explanation of its first piece. Also puts the reason why the
+// preceding piece ends into the explanation of that piece.
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {

@@ -33,11 +33,12 @@ struct CompiledPartitions {
   bool communicates = false;  // the graph contains collectives
 };
 
-// Has `backend` compile a forward graph: as a whole; or, with buckets, in pieces that end where DDP's gradient buckets
-// end, like PyTorch's DDPOptimizer; or, inside a sharded model's forward, with one piece for each unit. A node that
-// makes an autograd leaf is its own piece, which runs eagerly and which no back end sees. Some graphs run eagerly as a
-// whole, for example if they register a hook on a tensor from outside; GraphExplanation::eager_because has the reason.
-// A graph that asks for the version of a tensor is never split.
+// Has `backend` compile a forward graph. Without buckets and units, the graph is compiled as a whole. With buckets, it
+// is split where DDP's gradient buckets end, as by PyTorch's DDPOptimizer. With units (inside a sharded model's
+// forward), it is split where units begin. A node that makes an autograd leaf is its own piece, which runs eagerly and
+// which no back end sees. Some graphs run eagerly as a whole, for example if they register a hook on a tensor from
+// outside; GraphExplanation::eager_because has the reason. A graph that asks for the version of a tensor is never
+// split.
 //
 // Compiles pieces in the order in which they are called. The back end gets fakes for the inputs of a piece. A fake for
 // the result of an earlier piece may have the layout that the back end has stated for this result (see PieceCompiler).

@@ -12,7 +12,7 @@ namespace rehearse::compiler {
 // Runs a graph node by node through the dispatcher.
 CompiledGraph by_operators(std::shared_ptr<const graph::GraphModule> module);
 
-// Runs graphs node by node through the dispatcher, with autograd as the caller has it.
+// Runs graphs node by node through the dispatcher, under the caller's autograd.
 class EagerBackend final : public Backend {
  public:
   std::string name() const override { return "eager"; }

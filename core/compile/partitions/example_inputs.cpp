@@ -37,7 +37,8 @@ class FakeMaker {
     return capture::make_fake(spec, alias_of);
   }
 
-  // `alias_of`: undefined for none. `other`: replaces the node's metadata; null for none.
+  // `alias_of`: the fake whose storage the value shares; undefined: none. `other`: replaces the node's metadata; null:
+  // the node's metadata count.
   c10::IValue value(const at::Tensor& alias_of, const graph::TensorMeta* other) const {
     if (other != nullptr) return tensor(*other, alias_of);
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);

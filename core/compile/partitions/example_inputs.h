@@ -19,8 +19,9 @@ namespace rehearse::compiler {
 using OtherInputs = std::map<std::size_t, graph::TensorMeta>;
 
 // Makes a fake tensor, a symbolic integer of `shapes`, or None for each placeholder from its metadata. The tensors are
-// leaves. Tensors of the same class in `memory` share memory; without classes, none do. `others` overrides metadata.
-// Throws graph::GraphError for a placeholder whose metadata are missing or describe something else.
+// leaves. Tensors of the same class in `memory` share memory; if `memory` is null, no two tensors do. `others` replaces
+// the metadata of some placeholders. Throws graph::GraphError for a placeholder whose metadata are missing, or describe
+// neither a tensor, an integer nor None.
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
                                         const std::shared_ptr<shapes::ShapeEnv>& shapes,
                                         const MemoryClasses* memory = nullptr, const OtherInputs& others = {});

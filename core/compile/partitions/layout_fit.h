@@ -16,13 +16,14 @@
 
 namespace rehearse::compiler {
 
-// Finds the values of symbols among the values of a call: integers, or else sizes of tensors.
+// Finds the values of symbols in the values of a call. A symbol's value is an integer among them or, if there is none,
+// the size of a tensor among them.
 class SymbolSources {
  public:
   // `meta` describes value number `at` of a call.
   void add(std::size_t at, const graph::ValueMeta& meta);
 
-  // The symbol's value; nothing if no value of the call has it. `values` may end before the source.
+  // The symbol's value; nothing if none of `values` gives it. `values` may be only the first values of a call.
   std::optional<std::int64_t> find(const std::string& symbol, const std::vector<c10::IValue>& values) const;
   std::optional<std::int64_t> evaluate(const graph::SymInt& number, const std::vector<c10::IValue>& values) const;
   // True if `found`, the sizes of a tensor, are `sizes`. A size with an unknown symbol counts as equal.

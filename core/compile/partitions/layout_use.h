@@ -13,8 +13,8 @@ namespace rehearse::compiler {
 // The metadata of the graph's outputs; an empty ValueMeta for an output that is no tensor or has no metadata.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
-// Returns where a call of the graph has the values of symbols. The values of a call are numbered: placeholders first,
-// then outputs.
+// Says which values of a call of the graph give the values of its symbols. The values of a call are numbered:
+// placeholders first, then outputs.
 SymbolSources symbols_of(const graph::GraphModule& module);
 
 // True if the examples have the layouts in the graph's metadata.
@@ -28,7 +28,7 @@ bool same_layout(const graph::TensorMeta& left, const graph::TensorMeta& right);
 // and has an operator that returns a view for some layouts and a copy for others.
 bool depends_on_layouts(const graph::GraphModule& module);
 
-// True if the graph gives the same values for these examples, whose layouts differ from those at capture.
+// True if the graph accepts the layouts of these examples, and computes the same results as with the recorded layouts.
 bool takes_layouts(const BackendInput& input);
 
 }  // namespace rehearse::compiler

@@ -20,7 +20,7 @@ InputMemory memory_of(const std::vector<c10::IValue>& inputs);
 // a tensor before and after an in-place change. Values of different classes never share memory.
 class MemoryClasses {
  public:
-  // `inputs`: for the graph's placeholders; empty if no two of them share memory.
+  // `inputs`: the memory of each placeholder of the graph; empty: no two placeholders share memory.
   explicit MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs = {});
 
   // True if a node of `module` itself may write to the memory of a placeholder.

@@ -195,7 +195,8 @@ OtherInputs PieceCompiler::other_inputs(const Node& call, const graph::GraphModu
     const auto other = others_.find(call.args()[i].node());
     const graph::TensorMeta* const expected = placeholders[i]->meta().tensor();
     if (other == others_.end() || expected == nullptr) continue;
-    graph::TensorMeta meta = *expected;  // the placeholder's: an earlier piece may have given the tensor a history
+    // Not a copy of `other->second`: since then, a piece may have made the tensor require grad.
+    graph::TensorMeta meta = *expected;
     meta.strides = other->second.strides;
     meta.storage_offset = other->second.storage_offset;
     meta.storage_nbytes = other->second.storage_nbytes;

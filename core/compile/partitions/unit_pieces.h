@@ -26,9 +26,9 @@ struct UnitPiece {
   parallel::ForwardBucket bucket;  // its nodes and parameters
 };
 
-// Splits a graph where FullyShardedDataParallel's units begin: before a node that uses a parameter, or a view of one,
-// of another unit than the nodes before it. Nodes without parameters belong to the preceding piece. Returns one piece
-// or none if the graph uses the parameters of at most one unit.
+// Splits a graph where FullyShardedDataParallel's units begin. A node uses a unit if it takes a parameter of the unit,
+// or a view of one. A new piece begins before a node that uses another unit than the preceding nodes. Nodes that use no
+// unit belong to the preceding piece. Returns at most one piece if the graph uses at most one unit.
 std::vector<UnitPiece> pieces_by_unit(const graph::GraphModule& module, const ShardedInputs& inputs,
                                       const MemoryClasses& memory);
 

@@ -146,8 +146,8 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }
 
-// Compiling the step may have fixed sizes, for example by recording a backward. Applies the same guards again, so that
-// the code behind the step sees the same fixed sizes.
+// For a step that is compiled already. Compiling it may have fixed sizes, for example by recording a backward.
+// Adds the guards of that compilation to this capture, so that the code behind the step sees the same fixed sizes.
 void SegmentedCapture::ask_again(const Step& step) const {
   const auto is_known = [&](const std::string& symbol) { return shapes_->find_backed(symbol) != nullptr; };
   for (const shapes::Condition& condition : step.asked) {

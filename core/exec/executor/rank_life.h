@@ -30,9 +30,9 @@ class RankLife final : public FiberOwner {
   // Calls `before`, then starts a new incarnation of a rank that has ended.
   void begin_again(int rank, const std::function<void()>& before) noexcept;
 
-  // Handles std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled (without
-  // one, with a text about std::terminate()). If the fiber was unwinding because its world or rank has ended, only
-  // leaves the fiber behind. As for any failure, the sink decides whether the world ends.
+  // Handles std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled. If there is
+  // none, the failure's text names a likely cause of std::terminate(). If the fiber was unwinding because its world or
+  // rank has ended, only leaves the fiber behind. As for any failure, the sink decides whether the world ends.
   [[noreturn]] void terminate(Fiber& fiber);
   // See crash_rank().
   void crash(int rank);

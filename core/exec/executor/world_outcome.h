@@ -56,8 +56,8 @@ class WorldOutcome {
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
-  // Records what each blocked one of `fibers` waits for, and that the hang began at `since`; see RunOutcome::hang. Does
-  // nothing if a hang is already recorded.
+  // Records a hang that began at `since`: what each of the blocked fibers among `fibers` waits for. Does nothing if a
+  // hang is already recorded. See RunOutcome::hang.
   void note_hang(const std::vector<Fiber*>& fibers, VirtualTime since);
   void forget_hang() noexcept { hang_.clear(); }
 

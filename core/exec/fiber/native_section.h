@@ -27,8 +27,8 @@ class NativeTeam {
   // Each of the other threads calls it once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // Call it in a fiber that ends inside a team's code. It waits for the other threads of all teams that the fiber's
-  // thread is in. Waits for a limited time, because the other threads may wait for this one.
+  // Call it in a fiber that ends inside a team's code. Waits for the other threads of all teams to which the calling
+  // thread belongs, but only for a second, because those threads may wait for this one.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;
     int naps = 0;

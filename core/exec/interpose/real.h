@@ -43,8 +43,8 @@ struct Interposed {
   const char* name;
   const void* ours;
   const char* version = nullptr;  // the real function's; see find_real()
-  // The function for exempt libraries, if the real one, in the C++ library, would call one of ours again. Null: the
-  // real one.
+  // The function that exempt libraries call. Null: the real one. Set if the real one belongs to the C++ library and
+  // would itself call one of our functions.
   const void* exempt = nullptr;
   // libc keeps this function only for old libraries; programs are no longer linked with it. The linker exports ours
   // only if one of the program's libraries refers to it; otherwise nothing calls it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For its program a rank is a process, which it may end by exit() and the like or by std::terminate(). The real
-// functions would end all ranks and destroy objects that they still use. Here the rank fails instead, and the others go
-// on.
+// To its program, a rank is a process, and the program may end this process by exit() and the like or by
+// std::terminate(). The real functions would end all ranks and destroy objects that other ranks still use. Here only
+// the calling rank fails, and the others go on.
 #include <rehearse_internal/exec/process_exit.h>
 
 #include <array>

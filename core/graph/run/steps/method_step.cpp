@@ -58,8 +58,8 @@ class MethodStep : public Step {
   c10::IValue run(const ValueOf& value_of) const override { return op_.call(node_, args_, kwargs_, 1, value_of); }
 
  private:
-  // Rewrites `x.float()` to `x.to(dtype)`. Passes the device of `x.to(device)`, which has no positional overload, by
-  // keyword, and so a dtype after the device, too.
+  // Rewrites `x.float()` to `x.to(dtype)`, and `x.to(device, dtype)` to `x.to(device=device, dtype=dtype)`, with or
+  // without the dtype. Keywords are needed because no overload of aten::to takes only a device by position.
   std::string_view rewritten() {
     if (const auto dtype = find_cast(node_.target())) {
       args_.insert(args_.begin() + 1, Argument(*dtype));

@@ -26,8 +26,8 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
-// The depth to which lists, dicts and slices may nest in a node's arguments, lists in the metadata of a value, and
-// submodules in a module. Deeper nesting is a GraphError.
+// The limit of nesting. It applies to lists, dicts and slices in a node's arguments, to lists in the metadata of a
+// value, and to submodules in a module. Deeper nesting is a GraphError.
 inline constexpr int kMaxNesting = 200;
 
 // A list. It also represents fx's tuples, because no operator distinguishes the two.

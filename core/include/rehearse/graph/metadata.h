@@ -46,8 +46,8 @@ struct TensorMeta {
   bool requires_grad = false;
   bool is_parameter = false;                  // a parameter of the module, not an activation
   std::optional<SymInt> storage_nbytes = {};  // bytes of its storage; nullopt: unknown
-  bool is_conj = false;  // LibTorch's lazy bits, set by conj() and by the imaginary part of its result
-  bool is_neg = false;
+  bool is_conj = false;                       // LibTorch's lazy conjugation, as in the result of conj(x)
+  bool is_neg = false;                        // LibTorch's lazy negation, as in the result of imag(conj(x))
   bool operator==(const TensorMeta&) const = default;
 };
 

@@ -9,8 +9,9 @@ namespace rehearse {
 // The additional parts of a report that explains the flight recorder's dumps of a real job. Plain data; nothing here
 // blocks or throws. Ranks are ranks of the world, ascending.
 struct DumpFacts {
-  // Ranks that made one call from one stack: for each rank, its call in the first mismatch, else the call in which it
-  // was, else its last call. If there are too many stacks, an item stands for several calls.
+  // Ranks that made the same call from the same stack. Only one call of each rank counts: its call in the first
+  // mismatch; if it has none there, the call in which it was; if it was in none, its last call. In a report with too
+  // many stacks, a Stack may stand for several calls.
   struct Stack {
     std::vector<int> ranks;
     std::string call;                 // "allreduce #7 on group \"0:default_pg\""

@@ -12,7 +12,7 @@ class ModuleError : public std::runtime_error {
 };
 
 // A static object of this type registers the programs of a shared object as if they were linked. Each rank that runs
-// one has its own copy of the shared object, so that globals, statics and thread_locals belong to the rank.
+// such a program has its own copy of the shared object, so that globals, statics and thread_locals belong to the rank.
 // rehearse_add_program(<name> ... MODULE) generates the static object. The first call of programs() loads the file, and
 // throws ModuleError if that fails.
 class RegisteredModule {

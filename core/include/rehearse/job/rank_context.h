@@ -81,9 +81,9 @@ class RankContext {
 
   virtual VirtualTime now() const noexcept = 0;
 
-  // A folder for this rank's files alone: no other rank and no other seed writes there. In a simulation it is empty
-  // when a run begins, a restarted rank finds the files of its previous incarnation, and the folders of a run that is
-  // not OK are kept; the report says where. After a real run nobody removes it. Throws
+  // A folder for this rank's files alone: no other rank and no other seed writes there. In a simulation, it is empty
+  // when a run begins. A restarted rank finds the files of its previous incarnation. If the run is OK, the simulation
+  // removes the folder at the end; otherwise the report says where it is. A real run never removes it. Throws
   // std::filesystem::filesystem_error.
   virtual std::filesystem::path scratch_folder();
 

@@ -70,7 +70,8 @@ struct DistributedDataParallelOptions {
   std::vector<std::string> parameters_to_ignore = {};
 
   // Other dtypes for parameters, buffers and reductions. Excludes a communication hook. Also excludes
-  // find_unused_parameters without static_graph, because the reducer cannot find lowered parameters in the graph.
+  // find_unused_parameters without static_graph, because the reducer cannot find the parameters in the autograd graph
+  // while values of another dtype take their place.
   // (PyTorch then fails in the first backward. It also fails without param_dtype, with shared parameters, and after
   // no_sync() or a first forward without grad mode; these work here.)
   std::optional<MixedPrecision> mixed_precision = std::nullopt;

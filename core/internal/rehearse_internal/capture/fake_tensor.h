@@ -25,8 +25,8 @@ struct TensorSpec {
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   bool requires_grad = false;
   bool is_wrapped_number = false;  // made from a C++ number, and type promotion treats it as one
-  bool is_conj = false;            // LibTorch's lazy bits, set by conj() and by the imaginary part of its result
-  bool is_neg = false;
+  bool is_conj = false;            // LibTorch's lazy conjugation, as in the result of conj(x)
+  bool is_neg = false;             // LibTorch's lazy negation, as in the result of imag(conj(x))
 };
 
 // Row-major strides; a dimension of size 0 counts as 1.

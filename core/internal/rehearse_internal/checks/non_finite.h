@@ -15,8 +15,8 @@ bool has_non_finite(const at::Tensor& tensor);
 
 // For a tensor that contains a NaN or an Inf: the kind of the first of these values, "NaN" or "Inf".
 std::string non_finite_kind(const at::Tensor& tensor);
-// For such a tensor, for example "NaN in 3 of 32 elements, first at [0, 2]". If it contains both, the text begins with
-// "NaN and Inf", and the count is of both.
+// Describes the NaN and Inf of such a tensor, for example "NaN in 3 of 32 elements, first at [0, 2]". If the tensor
+// contains both, the text begins with "NaN and Inf", and counts the elements of either kind.
 std::string non_finite_text(const at::Tensor& tensor);
 
 // has_nan() and nan_text() are has_non_finite() and non_finite_text() for NaN only: "NaN in 1 of 32 elements, first at

@@ -39,9 +39,9 @@ struct ExecutorOptions {
   // The least virtual time that a poll without result takes (see this_rank::poll); must be positive.
   VirtualDuration poll_cost = std::chrono::microseconds(1);
 
-  // How many rounds in which all fibers only poll (see this_rank::poll) end the run as Ending::livelock: the first
-  // limit is for polls of state alone, the second for polls that also read the clock or sleep. The second lets a loop
-  // with pauses of a millisecond outlast c10d's default timeout of 30 minutes.
+  // After this many rounds in which all fibers only poll (see this_rank::poll), the run ends as Ending::livelock. The
+  // first limit is for polls of state alone, the second for polls that also read the clock or sleep. The second lets a
+  // loop with pauses of a millisecond outlast c10d's default timeout of 30 minutes.
   std::uint64_t idle_polls_max = 1'000;
   std::uint64_t idle_timed_polls_max = 2'000'000;
 };
