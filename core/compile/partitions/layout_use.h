@@ -23,9 +23,10 @@ bool is_as_recorded(const BackendInput& input);
 // True if two tensors have the same offset and, except for dimensions of size 1, the same strides.
 bool same_layout(const graph::TensorMeta& left, const graph::TensorMeta& right);
 
-// True if the layouts of the inputs may affect what the graph computes: it reads or sets strides, offsets or storages,
-// draws random numbers in memory order, calls a method or an operator that is not ATen's, or both writes to a tensor
-// and has an operator that returns a view for some layouts and a copy for others.
+// True if the layouts of the inputs may affect what the graph computes. That is so if the graph reads or sets strides,
+// offsets or storages, draws random numbers in memory order, or calls a method or an operator that is not ATen's. It is
+// also so if the graph writes to a tensor and has an operator that returns a view for some layouts and a copy for
+// others.
 bool depends_on_layouts(const graph::GraphModule& module);
 
 // True if the graph accepts the layouts of these examples, and computes the same results as with the recorded layouts.

@@ -16,8 +16,9 @@ namespace rehearse::compiler {
 using InputMemory = std::vector<const void*>;
 InputMemory memory_of(const std::vector<c10::IValue>& inputs);
 
-// Groups the values of a split graph that may share memory, by the schemas of their operators: a view and its base, or
-// a tensor before and after an in-place change. Values of different classes never share memory.
+// Groups the values of a split graph into classes. Values that may share memory are in the same class: a view and its
+// base, or a tensor before and after an in-place change. The schemas of the operators say which values these are.
+// Values of different classes never share memory.
 class MemoryClasses {
  public:
   // `inputs`: the memory of each placeholder of the graph; empty: no two placeholders share memory.

@@ -32,8 +32,8 @@ struct SegmentOwner {
 };
 
 // A call whose code runs under the tracer. Looks up each segment in the tree, or compiles and adds it, and runs it at
-// once. If the code runs again for the same call, the capture compares each step that the call has passed with the
-// tree, and gives the code the values from before instead of running the step.
+// once. If the code runs again for the same call, it repeats the steps that the call has passed. The capture does not
+// run these steps again: it compares them with the tree, and gives the code the values from before.
 class SegmentedCapture final : public capture::SegmentListener {
  public:
   // `run`: the steps that this call has passed; empty for a new call.
@@ -51,8 +51,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Ends the capture: runs the unfinished segment operator by operator. In a verification, and while the code repeats
-  // steps that the call has passed, gives no answer, so that the code gets the refusal.
+  // Ends the capture: runs the unfinished segment operator by operator. In two cases it gives no answer instead, so
+  // that the code gets the refusal: in a verification, and while the code repeats steps that the call has passed.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.

@@ -156,8 +156,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   Dwarf_Die* const unit = unit_at(module_, address, bias);
   if (unit != nullptr) {
     set_place(current, unit, address - bias);
-    // After an inlined function, dwarf_getscopes() lists the scopes that enclose the source code of that function, but
-    // dwarf_getscopes_die() lists the functions into which it was inlined. The call stack consists of these functions.
+    // The call stack consists of an inlined function and the functions into which it was inlined, as listed by
+    // dwarf_getscopes_die(). After the inlined function, dwarf_getscopes() lists the scopes around its source code.
     const Scopes at_address = Scopes::around_address(unit, address - bias);
     if (!at_address.get().empty()) {
       const Scopes nested = Scopes::around(&at_address.get().front());

@@ -20,8 +20,8 @@ namespace rehearse::exec {
 class FailedCalls {
  public:
   // The limit for failures in a row, without progress. With the default network these failures take nine minutes. That
-  // is less than c10d's default timeout, because a report on such a timeout would show the ranks that wait for the loop
-  // instead of the loop.
+  // is less than c10d's default timeout, because a report on such a timeout would not show the loop, only the ranks
+  // that wait for it.
   static constexpr std::uint64_t kMost = 20'000;
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
 

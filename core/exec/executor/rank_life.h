@@ -36,8 +36,8 @@ class RankLife final : public FiberOwner {
   [[noreturn]] void terminate(Fiber& fiber);
   // See crash_rank().
   void crash(int rank);
-  // The world has ended: unwinds the fibers that can run, records what each of the others waits for (unless all ranks
-  // have returned), then unwinds these. Call it on the thread's main context.
+  // The world has ended: unwinds the fibers that can run. Then records what each of the other fibers waits for, unless
+  // all ranks have returned, and unwinds these fibers. Call it on the thread's main context.
   void unwind_all();
 
  private:

@@ -50,8 +50,8 @@ void Switcher::be_interrupted() noexcept {
   outcome_.end(Ending::interrupted, kInterrupted);
 }
 
-// If the run ends here, counts the switch that it would have made next, as choose_next() does: a replay finds the place
-// of the interruption by that number (InterruptedAgain).
+// If the run ends here, counts the switch that it would have made next, as choose_next() does. A replay finds the place
+// of the interruption by the number of that switch (InterruptedAgain).
 void Switcher::stop_between_switches() noexcept {
   const bool goes_on = !outcome_.ended();
   const bool is_the_place =

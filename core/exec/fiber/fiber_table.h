@@ -11,8 +11,9 @@
 
 namespace rehearse::exec {
 
-// The fibers of a world, by Fiber::id, each followed by room for its image. They are side by side in memory: among
-// other allocations each would occupy a page or two, and a core caches the addresses of only a thousand or two pages.
+// The fibers of a world, by Fiber::id, each followed by room for its image. They are side by side in memory. Scattered
+// among other allocations, each would occupy a page or two, and a core caches the addresses of only a thousand or two
+// pages.
 class FiberTable {
  public:
   FiberTable() = default;

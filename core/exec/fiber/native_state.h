@@ -8,9 +8,10 @@
 
 namespace rehearse::exec {
 
-// The state that the C and C++ run-time libraries keep per thread and that each fiber needs for itself: exceptions
-// being handled (otherwise a fiber that suspends in a catch block would rethrow another fiber's exception), errno, and
-// what std::call_once passes to pthread_once. A new fiber starts with zeros, as a new thread does.
+// The state that the C and C++ run-time libraries keep per thread and that each fiber needs for itself: the exceptions
+// that are being handled, errno, and what std::call_once passes to pthread_once. If fibers shared this state, a fiber
+// that has suspended in a catch block might rethrow another fiber's exception. A new fiber starts with zeros, as a new
+// thread does.
 class NativeState {
   // The C++ ABI's __cxa_eh_globals, which <cxxabi.h> leaves incomplete.
   struct ExceptionGlobals {

@@ -8,8 +8,9 @@
 
 namespace rehearse::exec {
 
-// Stacks for fibers: mapped lazily, each above guard pages, and kept for the next fiber when one ends, so that a world
-// needs no map calls once the pool is warm. Touched pages of a kept stack stay allocated until trim().
+// Stacks for fibers, each above guard pages. The kernel allocates their pages when they are touched. When a fiber ends,
+// the pool keeps its stack for the next fiber, so a world needs no map calls once the pool is warm. Touched pages of a
+// kept stack stay allocated until trim().
 //
 // One pool per thread and stack size; not thread safe.
 class StackPool {

@@ -28,9 +28,9 @@ struct NewImport {
   const void* to;
 };
 
-// Calls `wanted` for each symbol that the library imports, and writes the new address where the library keeps the
-// function's address, even if the loader would find it only at the first call. Does not change addresses other than
-// `from`. Returns how many it has written. Throws std::system_error if it cannot write.
+// Calls `wanted` for each symbol that the library imports. Writes the new address where the library keeps the address
+// of the function, also if the loader has not bound it yet. Does not change an address that is already bound to a
+// function other than `from`. Returns how many addresses it has written. Throws std::system_error if it cannot write.
 std::size_t rebind_imports(const LoadedLibrary& library,
                            const std::function<std::optional<NewImport>(std::string_view symbol)>& wanted);
 

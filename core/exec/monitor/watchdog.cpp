@@ -104,8 +104,8 @@ class Watchdog {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Stays awake for a few ticks without runs, for the next world, because waking it costs the run more than its idling
-  // costs the processor.
+  // When no run is left, the thread stays awake for a few ticks, because the next world may begin soon. Waking the
+  // thread would cost that run more than idle ticks cost the processor.
   [[noreturn]] void watch() {
     std::unique_lock lock(mutex_);
     Time tick = std::chrono::steady_clock::now() + g_tick.load();

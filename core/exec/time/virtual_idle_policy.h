@@ -28,8 +28,9 @@ class VirtualIdlePolicy final : public IdlePolicy {
     std::uint64_t give_ups = 20'000;
   };
 
-  // The most time that a poll may take, if it reads the clock and if it does not. A loop that polls a limited number of
-  // times must not outlast the timeouts of other ranks; a loop that reads the clock may have to wait for an hour.
+  // The most time that a poll may take: the first limit is for polls that read the clock, the second for other polls. A
+  // loop that reads the clock may have to wait for an hour. A loop that polls a limited number of times must not
+  // outlast the timeouts of other ranks.
   static constexpr VirtualDuration kTimedCostMax = std::chrono::seconds(1);
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
   // If a timeout of other ranks fires after this many polls without result, the polling loop counts as endless, not as

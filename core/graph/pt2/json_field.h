@@ -45,9 +45,9 @@ class Field {
   std::string node_;
 };
 
-// Parses JSON and never returns null. Throws ImportError with `field` as its field if the text is no JSON or is nested
-// so deeply that reading it could exhaust the stack (the limit is 2,000 levels; each body within another body takes 7).
-// If an object repeats a key, throws ImportError with the key's path below `field`. Cost: linear.
+// Parses JSON and never returns null. Throws ImportError with `field` as its field if the text is no JSON, or is nested
+// more than 2,000 levels deep, because reading it could exhaust the stack. Each body within another body takes 7
+// levels. If an object repeats a key, throws ImportError with the key's path below `field`. Cost: linear.
 std::shared_ptr<const nlohmann::json> parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that examine or change files by name. None of them waits for another rank (unless it opens a FIFO), but another
-// rank may change the same name at any time, so in worlds with ExecutorOptions::preempt these calls may switch to other
-// ranks.
+// Calls that examine or change files by name. Except for opening a FIFO, none of them waits for another rank. But
+// another rank may change the same name at any time. Therefore, in worlds with ExecutorOptions::preempt, these calls
+// may switch to other ranks.
 #include <array>
 #include <cstdarg>
 #include <cstdio>

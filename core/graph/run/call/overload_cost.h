@@ -10,8 +10,8 @@
 
 namespace rehearse::graph {
 
-// The cost of passing a value to an operator's argument, as Python's binding ranks it: 0 is an exact fit, more is a
-// conversion, nothing means that it does not fit. If the argument is a node, its value counts.
+// The cost of passing a value to an operator's argument, as Python's binding ranks it. 0: an exact fit. More: a
+// conversion. Nothing: the value does not fit. If the argument is a node, the node's value counts.
 std::optional<int> cost_of(const Argument& argument, const c10::Argument& formal, const ValueOf& value_of);
 
 // `(Tensor, int, keepdim=bool)`, for messages.

@@ -87,8 +87,8 @@ class Backend {
   virtual CompiledGraph compile(const BackendInput& input) = 0;
 
   // To take part in CompileOptions::cache_dir, a back end overrides these two functions and sets CompiledGraph::store.
-  // cache_key() returns everything besides the input that decides what compile() makes and how it is written: a
-  // version, options. nullopt: the back end does not take part.
+  // The results of compile(), and the form in which they are stored, depend on the input and on further facts, such as
+  // a version and options. cache_key() returns all of these further facts. nullopt: the back end does not take part.
   virtual std::optional<std::string> cache_key() const { return std::nullopt; }
   // Makes the result of compile() from what was stored for an equal input; docs/COMPILE.md lists what equal inputs have
   // in common. If it throws, that is a cache miss, and compile() makes the graph.

@@ -5,8 +5,8 @@
 
 namespace rehearse::compiler {
 
-// Why an entry of the cache did not serve a call: its first guard that failed, or, if all held, that the function gives
-// another graph.
+// Why an entry of the cache did not serve a call: the first of its guards that failed. If all of them held, the reason
+// is that the function gives another graph.
 struct GuardFailure {
   std::string source;    // the guarded value: "x.size(0)", "k", "net.weight", "grad mode"
   std::string expected;  // "4"

@@ -59,8 +59,8 @@ class UserCode {
   virtual void give_arguments(const RealValue& real) const = 0;
   // Drops the copies of the arguments and the kept result.
   virtual void forget() = 0;
-  // Moves the kept result out, without its tensors and symbolic integers but with the function's return type, together
-  // with what the function left in its arguments.
+  // Moves the kept result out, and what the function left in its arguments. The result has the function's return type;
+  // its tensors and symbolic integers are left out.
   virtual std::shared_ptr<const void> take_frame() = 0;
 };
 

@@ -66,9 +66,9 @@ class Round {
 // these return false.
 //
 // Returns true if this rank was in the round that finished, false if the others finished before it was back. Blocking:
-// as the body, and between rounds until the next one is complete. Errors: all other exceptions that leave the body, and
-// MismatchError, because the next round would repeat it; the error of the round that was lost after max_restarts;
-// RendezvousTimeoutError.
+// as the body, and between rounds until the next one is complete. Errors: every exception that leaves the body without
+// losing the round; MismatchError, because the next round would repeat it; the error of the round that was lost after
+// max_restarts; RendezvousTimeoutError.
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options = {});
 
 }  // namespace rehearse::elastic

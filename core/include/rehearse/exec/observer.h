@@ -26,8 +26,8 @@ class Observer {
   // True if any other rank could end the wait, for example by setting a key of a store. Then waits_for() is empty.
   virtual bool any_rank_may_end_it() const { return false; }
 
-  // True for a wait in a primitive of libc, which does not show its purpose, such as the condition variable inside a
-  // future. Reports then ask the executor's WaitExplainer.
+  // True for a wait in a primitive of libc, such as the condition variable inside a future. The primitive does not show
+  // what the caller really waits for, so reports ask the executor's WaitExplainer.
   virtual bool is_opaque() const { return false; }
 
   // Equal for calls that are the same operation, on any rank. 0 if the call has no fingerprint.

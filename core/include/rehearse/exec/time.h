@@ -22,7 +22,8 @@ using VirtualDuration = VirtualClockTag::duration;
 
 inline constexpr VirtualTime kTimeZero{};
 
-// `by` after `time`; VirtualTime::max(), which never comes, if that is beyond the end of virtual time (292 years).
+// Returns the time that is `by` after `time`. If that is beyond the end of virtual time (292 years), returns
+// VirtualTime::max(), which never comes.
 template <class Rep, class Period>
 constexpr VirtualTime later(VirtualTime time, std::chrono::duration<Rep, Period> by) noexcept {
   const auto left = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(VirtualTime::max() - time);

@@ -84,8 +84,8 @@ class ProgramRunner {
   explicit ProgramRunner(ExportedProgram program);
 
   // `inputs`: the user's inputs, flattened, including constants. Returns the outputs, flattened, except those that are
-  // new contents of a tensor. Throws GraphError if the number of inputs is wrong or, with the name of the input, if a
-  // dtype, sizes, a symbol or a constant does not fit.
+  // new contents of a tensor. Throws GraphError if the number of inputs is wrong. Also throws GraphError, which names
+  // the input, if a dtype, sizes, a symbol or a constant does not fit.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
 
   const ExportedProgram& program() const noexcept { return program_; }

@@ -36,9 +36,9 @@ class GraphModule {
   const Graph& graph() const noexcept { return graph_; }
   bool is_leaf() const noexcept { return graph_.empty(); }
 
-  // Names may contain dots. Setting a name again replaces its value. Throws GraphError if the name is empty or names an
-  // object of the other kind. set_submodule() also throws GraphError if the submodule is null, or if it is or contains
-  // this module, because cycles are not allowed.
+  // Names may contain dots. Setting a name again replaces its value. Throws GraphError if the name is empty, or if an
+  // attribute and a submodule would have the same name. set_submodule() also throws GraphError if the submodule is
+  // null, or if it is or contains this module, because cycles are not allowed.
   void set_attribute(const std::string& name, Attribute attribute);
   void set_submodule(const std::string& name, std::shared_ptr<GraphModule> module);
   void remove_submodule(const std::string& name);  // does nothing if there is none

@@ -67,16 +67,16 @@ struct ForwardBucket {
 
 // Returns the buckets in the graph's order; DDP reduces the last one first. There is at least one, which may be empty.
 // Nodes belong to `module` and live as long as it does. A cap of 0 cuts wherever possible. Cost: linear in nodes and
-// uses. Throws c10::ValueError if a cap is negative; if, without bucket_bytes_caps, the first cap is larger than the
-// other one; for a counted parameter with a symbolic size and unknown storage, or with a negative size or storage; and
-// for a parameter or bucket whose bytes exceed 63 bits.
+// uses. Throws c10::ValueError if a cap is negative, or if first_bucket_bytes_cap is larger than bucket_bytes_cap and
+// bucket_bytes_caps is empty. Also throws it for a counted parameter with a symbolic size and unknown storage, or with
+// a negative size or storage, and for a parameter or bucket whose bytes exceed 63 bits.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {
   std::vector<ForwardBucket> buckets;
   // One call of a submodule submod_<index> for each bucket, except for those that only fetch attributes (possible with
-  // each_use). graph::split_by() says in which order, and how it avoids taken names. If there is only one bucket, this
-  // is the input `module` itself.
+  // each_use). See graph::split_by() for the order of the calls, and for the names of submodules if submod_<index> is
+  // taken. If there is only one bucket, this is the input `module` itself.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
   // Says why there are fewer cuts than the caps ask for, or fewer pieces than buckets, and which parameters are in no

@@ -44,7 +44,7 @@ struct PowerSgdOptions {
 //
 // Blocking: reduce() waits for the two factors of all ranks, one after the other. (PyTorch's hook chains callbacks
 // instead. The hook's collectives have the same order on all ranks only if futures complete at launch, as with NCCL.)
-// Memory: with error feedback as much as the gradients; (n + m) * rank for each matrix.
+// Memory: (n + m) * rank elements for each matrix. With error feedback, also as much as the gradients take.
 class PowerSgd {
  public:
   // Throws c10::ValueError, which names the field, for options that make no sense.

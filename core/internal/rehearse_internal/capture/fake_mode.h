@@ -141,9 +141,9 @@ class FakeMode final : public operators::CaptureMode {
   c10::SymInt add_unbacked();
   // Like add_unbacked(), for a number in data, which may be negative.
   c10::SymInt add_unbacked_number();
-  // Prepares for running a node of a captured graph again. add_unbacked() and add_unbacked_number() return `symbols`,
-  // which belong to shapes(), in order, and then new ones. Until the symbols are used up, reads of integers return
-  // them, too, instead of throwing. Replaces the symbols of an earlier call.
+  // Prepares for running a node of a captured graph again. add_unbacked() and add_unbacked_number() first return
+  // `symbols` in order, then new symbols. `symbols` must belong to shapes(). Until they are used up, reads of integers
+  // return them, too, instead of throwing. Replaces the symbols of an earlier call.
   void set_unbacked(std::vector<c10::SymInt> symbols);
 
   // The fake that stands for `real`. Returns fakes and undefined tensors unchanged.

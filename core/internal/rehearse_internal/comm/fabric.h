@@ -13,8 +13,9 @@
 
 namespace rehearse::comm {
 
-// A collective whose ranks have all arrived and agree, or a matched send and receive. If the calls have parts, all have
-// equally many: part i of all calls is a collective of its own, and the transfer is done when all parts are.
+// A collective whose ranks have all arrived and agree, or a matched send and receive. If the calls have parts, all of
+// them have the same number of parts, and the i-th parts of all calls form a collective of their own. The transfer is
+// done when these collectives are done.
 struct Transfer {
   c10d::OpType type = c10d::OpType::UNKNOWN;  // SEND for a matched pair
   std::uint64_t sequence = 0;

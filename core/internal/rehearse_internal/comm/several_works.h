@@ -17,8 +17,9 @@ namespace rehearse::comm {
 
 using WorkFuture = c10::intrusive_ptr<c10::ivalue::Future>;
 
-// Futures that complete when all of `futures` have. tensors_of_all(): their tensors, in order. result_of_all(): the
-// first c10d::WorkResult that is not SUCCESS; SUCCESS if there is none.
+// Both functions return a future that completes when all of `futures` have completed. The future of tensors_of_all()
+// has the tensors of all `futures`, in order. That of result_of_all() has the first c10d::WorkResult that is not
+// SUCCESS; SUCCESS if there is none.
 WorkFuture tensors_of_all(const std::vector<WorkFuture>& futures);
 WorkFuture result_of_all(const std::vector<WorkFuture>& futures);
 

@@ -82,9 +82,9 @@ struct RunOutcome {
   std::vector<RankFailure> failures;  // in order of time
   std::vector<BlockedFiber> blocked;  // by rank, then fiber
 
-  // Set if the world ended because of a timeout that fired when nothing else could happen any more: the blocked fibers
-  // and their waits at the beginning of the hang, which was at `hang_began`. A fiber's call site is set if the fiber
-  // left its wait afterwards. Empty if some fiber could still have gone on.
+  // The blocked fibers and their waits at `hang_began`, the beginning of a hang. Set if the world ended because of a
+  // timeout that fired when nothing else could happen any more. Empty if some fiber could still have gone on. A fiber's
+  // call site is set if the fiber left its wait after that time.
   std::vector<BlockedFiber> hang;
   VirtualTime hang_began{};
   // For a livelock in which calls fail again and again: the rank, and the text of the last error if known.
@@ -136,8 +136,8 @@ class RankExecutor {
   // Call it before run().
   void do_helpers_work_by(std::function<void(int rank, const std::function<void()>& work)> around);
 
-  // Ends the world: the next blocking call of each fiber throws RankAborted, first in the runnable fibers, then in the
-  // blocked ones, in the order of Fiber::id.
+  // Ends the world: the next blocking call of each fiber throws RankAborted. This happens first in the runnable fibers,
+  // then in the blocked ones, in the order of Fiber::id.
   void stop(std::string reason);
   bool ending() const noexcept;
 

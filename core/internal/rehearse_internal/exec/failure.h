@@ -46,7 +46,7 @@ struct RankFailure {
   VirtualTime at{};
   // The rank's last wait that reached its timeout. The program may have caught the error of that wait.
   std::optional<GivenUpWait> gave_up;
-  // Set if a destructor threw this exception while another exception unwound the stack: that other exception.
+  // If a destructor threw this exception while another exception unwound the stack, this is the other exception.
   std::optional<Unwinding> unwinding;
 };
 
