@@ -89,7 +89,7 @@ std::variant<Answer, Capture> Verifier::run(Entry* known, const std::vector<Leaf
   if (auto* const refused = std::get_if<Refused>(&made)) return call_.eager(std::move(refused->served));
   auto& captured = std::get<Capture>(made);
   if (!segmented.capture.has_ended()) return note(known, std::move(captured), segmented);
-  if (is_full) entries.may_grow();  // warns
+  if (is_full) entries.may_grow();  // warns that the cache is full
   return call_.eager(std::move(captured.served));
 }
 

@@ -94,13 +94,13 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   const CapturedLeaves* leaves_ = nullptr;
   std::size_t answered_ = 0;  // how many of run_.passed() the code has come to; all of them unless it repeats steps
-  Step* last_ = nullptr;      // the last of these; null: none
+  Step* last_ = nullptr;      // the last step that the code has come to; null: none
   std::vector<GraphExplanation> made_;
   bool was_cut_ = false;
   bool stop_ = false;
   bool is_refused_ = false;
   bool ended_ = false;
-  bool broken_ = false;  // also while a step runs
+  bool broken_ = false;  // see is_broken(); also true while a step runs
 };
 
 }  // namespace rehearse::compiler

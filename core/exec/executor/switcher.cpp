@@ -124,7 +124,7 @@ void Switcher::suspend(Fiber& fiber) noexcept {
   Fiber* const next = choose_next();
   if (next == &fiber) [[unlikely]] {
     require_state(fiber, Fiber::State::runnable, "Switcher::suspend()");
-    fiber.state = Fiber::State::running;  // a poll() on the way has woken it
+    fiber.state = Fiber::State::running;  // choose_next() has called poll_(), which has woken this fiber
   } else {
     current_fiber_.switch_from(fiber, next);
   }

@@ -81,7 +81,7 @@ class WorldOutcome {
   bool ended_ = false;
   bool taken_ = false;
   std::exception_ptr error_;
-  std::vector<BlockedFiber> hang_;  // cleared at progress
+  std::vector<BlockedFiber> hang_;  // cleared when ranks make progress
   VirtualTime hang_began_{};
   std::optional<int> last_time_out_;  // the rank of the last timeout
 };

@@ -51,7 +51,7 @@ class FiberTable {
   std::vector<std::uint32_t> free_ids_;
   std::vector<std::unique_ptr<std::byte, Free>> blocks_;
   std::byte* next_ = nullptr;   // in the last block
-  std::size_t left_ = 0;        // number of fibers for which it has room
+  std::size_t left_ = 0;        // number of fibers for which the last block has room
   std::size_t next_block_ = 0;  // number of fibers in the next block
   bool left_behind_ = false;
 };

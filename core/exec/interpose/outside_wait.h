@@ -19,7 +19,7 @@ class OutsideWaits {
   struct Wait {
     const void* object;
     WaitTable* table;
-    std::uint32_t signals;  // the object's counter of signals when the wait began or was last woken
+    std::uint32_t signals;  // the object's counter of signals when the wait began or its fiber was last woken
   };
 
   OutsideWaits() = default;

@@ -42,7 +42,7 @@ class Real {
 struct Interposed {
   const char* name;
   const void* ours;
-  const char* version = nullptr;  // the real function's; see find_real()
+  const char* version = nullptr;  // the version of the real function; see find_real()
   // The function that exempt libraries call. Null: the real one. Set if the real one belongs to the C++ library and
   // would itself call one of our functions.
   const void* exempt = nullptr;

@@ -12,7 +12,7 @@ namespace rehearse::graph {
 // Returns nothing if `module` does not contain `wanted`. Cost: linear in modules, shared ones counted once.
 std::optional<std::string> way_to(const GraphModule& module, const GraphModule& wanted);
 
-// `wanted`, or `wanted` with a number if the module already has something of that name other than `same`.
+// Returns `wanted`. If the module already has something of that name, and it is not `same`, adds a number.
 std::string free_name(const GraphModule& module, const std::string& wanted, const GraphModule* same = nullptr);
 
 // Throws GraphError if submodules are nested deeper than kMaxNesting. Call it before a recursive walk over submodules.

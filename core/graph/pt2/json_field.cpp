@@ -41,7 +41,7 @@ class DocumentCheck : public nlohmann::json_sax<json> {
   struct Level {
     bool is_array = false;
     std::size_t items = 0;
-    std::string key;  // the last one read
+    std::string key;  // the last key that was read
     std::unordered_set<std::string> keys;
   };
 

@@ -77,7 +77,7 @@ c10::IValue RunnableGraph::run(std::vector<c10::IValue> inputs) const {
     throw GraphError("", "inputs",
                      "there must be " + std::to_string(inputs_) + ", and there are " + std::to_string(inputs.size()));
   }
-  const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // the graph may change grad mode
+  const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // restores grad mode, which the graph may change
   Values values(entries_.size());
   const ValueOf value_of = [&](const Node& node) -> const c10::IValue& { return values[slots_.at(&node)]; };
   auto next_input = inputs.begin();

@@ -22,8 +22,8 @@ struct ProcessState {
   std::array<char, 128> random_table{};
   drand48_data drand48{};
   char* strtok_rest = nullptr;
-  tm broken_down_time{};             // localtime() and gmtime() share one
-  std::array<char, 64> time_text{};  // asctime() and ctime() share one
+  tm broken_down_time{};             // localtime() and gmtime() share it
+  std::array<char, 64> time_text{};  // asctime() and ctime() share it
   std::array<char, 16> rank_text{}, ranks_text{};
 };
 

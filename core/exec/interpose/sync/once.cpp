@@ -54,7 +54,7 @@ int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
     }
     if ((seen & kOnceDone) != 0) return 0;
     const Fiber* const by = initialisations.who(once);
-    if (by == nullptr) return real_once(once, routine);  // another thread runs it
+    if (by == nullptr) return real_once(once, routine);  // another thread runs the routine
     initialisations.wait(once, fiber, InitialisationObserver("a once-only initialisation", *by));
   }
 }

@@ -33,7 +33,7 @@ std::optional<std::string> name_of_group(const c10::intrusive_ptr<c10d::ProcessG
   try {
     const std::string& name = group->getGroupName();
     if (c10d::resolve_process_group(name) == group) return name;
-  } catch (const c10::Error&) {  // it has no name, or one that was never registered
+  } catch (const c10::Error&) {  // the group has no name, or a name that was never registered
   }
   return std::nullopt;
 }

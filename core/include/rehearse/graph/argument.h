@@ -56,7 +56,7 @@ class Argument {
       std::variant<std::monostate, Node*, bool, std::int64_t, double, std::complex<double>, std::string, SymExpr,
                    Ellipsis, c10::ScalarType, c10::Device, c10::Layout, c10::MemoryFormat, List, Dict, Slice>;
 
-  Argument() = default;  // none
+  Argument() = default;  // Python's None
   template <std::same_as<bool> T>
   Argument(T value) : value_(value) {}
   template <std::integral T>

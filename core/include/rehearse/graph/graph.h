@@ -108,7 +108,7 @@ class Graph {
   Namespace names_;
   Node* first_ = nullptr;
   Node* last_ = nullptr;
-  std::vector<Node*> points_;  // new nodes go before the last of these nodes; null or none: to the end
+  std::vector<Node*> points_;  // new nodes go before the last item; to the end if it is null or there is no item
   std::size_t size_ = 0;
 };
 

@@ -23,7 +23,7 @@ struct FaultLine {
   bool optional = false;
   std::uint64_t times = 0;
   std::vector<Firing> fired;  // the first few
-  std::string why_not;        // set if it never fired, or not on all ranks that it names
+  std::string why_not;        // set if the fault never fired, or did not fire on all ranks that it names
 };
 
 }  // namespace rehearse

@@ -46,7 +46,7 @@ struct Difference {
   std::vector<Side> others;  // calls that equal neither `first` nor `second`
   struct Field {
     std::string name;
-    std::string first, second;          // the value on the first side, and the next one that differs
+    std::string first, second;          // the value on the first side, and the first value that differs from it
     std::vector<std::string> others{};  // further values, from the sides in `others`
   };
   // The fields that differ: first the fields in which `first` and `second` differ, then those of `others` only.

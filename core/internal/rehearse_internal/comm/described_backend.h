@@ -32,7 +32,7 @@ class DescribedBackend : public c10d::Backend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-  // `timeout`: for calls that give none.
+  // `timeout`: the time limit of calls that give none themselves.
   DescribedBackend(int rank, int size, std::chrono::milliseconds timeout)
       : c10d::Backend(rank, size), timeout_(timeout) {}
 

@@ -23,7 +23,7 @@ struct Mismatch {
 
   struct Field {
     std::string name;  // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
-    // The value on the first side, and the next one that differs; "none": a call has no such field.
+    // The value on the first side, and the first value that differs from it; "none": a call has no such field.
     std::string first, second;
     std::vector<std::string> others{};  // further values, from the mismatch's `others`
     bool operator==(const Field&) const = default;
@@ -32,7 +32,7 @@ struct Mismatch {
   Kind kind = Kind::collective;
   std::string group;           // for new_group: the name on the first side, which may be empty
   std::uint64_t sequence = 0;  // in the group, from 1; for new_group: the call's number in the world, or 0 if unknown
-  bool has_majority = false;   // more than half of the group's ranks made the first call
+  bool has_majority = false;   // more than half of the group's ranks made the call of `first`
   Side first;   // the majority's call; else the call of the lowest rank or, for a message, the call that arrived first
   Side second;  // the call of the lowest rank that disagrees with `first`
   std::vector<Side> others;  // calls that equal neither `first` nor `second`, ordered by their lowest rank

@@ -20,7 +20,7 @@ struct PendingOperation {
   std::vector<int> waits_for;  // the missing ranks; empty: the transfer is in flight
   bool timed_out = false;      // it has failed by its own timeout, and is listed because of the ranks that never came
   bool gave_up = false;  // the program knows of a timeout, from a wait() that threw, from a future or from a query
-  std::uint64_t record_id = 0;  // the call's; Event::kNotRecorded for the remainder of a buffered send
+  std::uint64_t record_id = 0;  // of the call's Event; Event::kNotRecorded for the remainder of a buffered send
   // For a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing.
   std::string receiver{};
   bool is_send = false;
@@ -34,7 +34,7 @@ struct PendingGroup {
   std::string call;  // "new_group #3", "split"
   std::string name;
   std::vector<int> called_by, missing;
-  exec::CallSite where{};  // one caller's place; empty unless captured
+  exec::CallSite where{};  // where one of the callers made the call; empty unless captured
 };
 
 // Calls of one kind whose end the program cannot know from their Work: no wait, no check that returned true, no future.
@@ -49,7 +49,7 @@ struct UnwaitedCalls {
     std::uint64_t last = 0;  // Event::record_id
   };
   std::vector<OfRank> ranks;
-  exec::CallSite where{};  // the first one's place; empty unless captured
+  exec::CallSite where{};  // the place of the first call; empty unless captured
 };
 
 // Receives of one kind that got a message shorter than their tensor.
@@ -59,7 +59,7 @@ struct ShortMessages {
   std::int64_t received = 0;  // how many elements arrived; the rest of the tensor did not change
   std::vector<int> ranks;     // the receiving ranks, in order
   std::uint64_t times = 0;    // in total
-  exec::CallSite where{};     // the first one's place; empty unless captured
+  exec::CallSite where{};     // the place of the first call; empty unless captured
 };
 
 }  // namespace rehearse::comm

@@ -92,7 +92,7 @@ class RankBackend final : public DescribedBackend {
   // Waits until this rank's calls are complete and the hook has run for each. Throws TimeoutError.
   void waitForPendingWorks() override;
 
-  void enableCollectivesTiming() override {}  // virtual time is always kept: Work::getDuration()
+  void enableCollectivesTiming() override {}  // does nothing: durations are always measured
 
   const GroupIdentity& identity() const noexcept override;
   void name_payload(const at::Tensor& tensor, const std::string& name) override;
