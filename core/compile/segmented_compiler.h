@@ -38,8 +38,8 @@ class SegmentedCompiler {
   // within the recompile limit.
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
-  // make_entry() makes a new entry from a capture with cuts, or returns nothing if that is impossible. add_path() adds
-  // the capture's path, if it is new, to an existing entry.
+  // make_entry() makes a new entry from a capture that was cut into segments, or returns nothing if that is impossible.
+  // add_path() adds the capture's path, if it is new, to an existing entry.
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 

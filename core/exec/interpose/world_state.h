@@ -45,8 +45,9 @@ struct WorldState {
 
 inline WorldState& world_of(const Fiber& fiber) noexcept { return fiber.world->interposed; }
 
-// A failed try counts as a poll, because a rank that tries repeatedly must let the others run. While a rank unwinds, a
-// poll would throw, so the first tries are free.
+// Call it when pthread_mutex_trylock() or a similar call has failed. The call counts as a poll, because a rank that
+// tries repeatedly must let the others run. While a rank unwinds, a poll would throw, so the first 1,000 tries are
+// free.
 inline void poll_in_vain(Fiber& fiber) {
   constexpr std::uint32_t polls_at_the_end = 1'000;
   if (!fiber.world->outcome.ended_for(fiber) || ++fiber.polls > polls_at_the_end) poll(fiber);

@@ -15,8 +15,8 @@
 #include "exec/interpose/sync/preempt.h"
 #include "exec/interpose/world_state.h"
 
-// Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). The last arguments are
-// the arguments of the real function.
+// Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). The macro's last
+// arguments are what it passes to the real function.
 #define REHEARSE_PATH_CALL(result, name, parameters, ...)   \
   result path_##name parameters REHEARSE_INTERPOSES(#name); \
   namespace {                                               \

@@ -10,8 +10,9 @@ namespace rehearse::exec::interpose {
 // races. A function without a name, as in a stripped executable, does not count as the user's.
 bool is_users_call(void* return_address);
 
-// Call it before the fiber locks, and after it has unlocked. If the user's code made the call, other fibers may run
-// first in worlds with ExecutorOptions::preempt. `return_address`: the return address of the interposed libc function.
+// Call it before the fiber takes a lock, and after it has released one. In worlds with ExecutorOptions::preempt, other
+// fibers may run first if the user's code called the libc function. `return_address`: the return address of that
+// function.
 inline void preempt_users_call(Fiber& fiber, void* return_address) {
   if (fiber.world->options.preempt && is_users_call(return_address)) [[unlikely]]
     fiber.world->switcher.preempt(fiber);

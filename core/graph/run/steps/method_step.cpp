@@ -10,7 +10,7 @@ namespace {
 
 using Query = c10::IValue (*)(const at::Tensor&);
 
-// Methods without arguments that return no tensor and that the dispatcher does not know.
+// Methods of tensors that take no arguments, return no tensor, and are unknown to the dispatcher.
 Query find_query(std::string_view name) {
   static const std::unordered_map<std::string_view, Query> queries = {
       {"size", [](const at::Tensor& self) { return c10::IValue(self.sizes().vec()); }},

@@ -9,7 +9,7 @@
 namespace rehearse::graph {
 namespace {
 
-// torch._C._set_grad_enabled(enabled). Holds until the next one, at most until the end of the graph.
+// torch._C._set_grad_enabled(enabled). The mode holds until the next such node, or until the end of the graph.
 class GradModeStep : public Step {
  public:
   explicit GradModeStep(const Node& node)

@@ -35,7 +35,7 @@ struct alignas(64) Event {
   std::uint32_t pg_id = 0;
   std::uint32_t signature = 0;
   std::int32_t rank = -1;  // in the world
-  std::int32_t peer = -1;  // in the world, for sends and receives; -1: any, or none
+  std::int32_t peer = -1;  // in the world, for sends and receives; -1: any rank, or no peer
   std::int32_t tag = 0;
   std::uint32_t call_site = 0;  // see EventLog::call_site(); equal for calls from equal stacks, 0: not captured
 

@@ -33,7 +33,8 @@ template <class Arg>
 inline constexpr bool kIsWritable = std::is_lvalue_reference_v<Arg> && !std::is_const_v<std::remove_reference_t<Arg>> &&
                                     std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>;
 
-// Returns the copy with the constness and value category of the argument, so that the same overload is called.
+// Returns the copy with the constness and value category of the argument, so that the call chooses the same overload as
+// with the argument.
 template <class Arg>
 decltype(auto) as_given(ArgumentType<Arg>& copy) {
   if constexpr (kIsWritable<Arg>) {
@@ -53,8 +54,8 @@ void reset_values(T& value) {
   for_each_value(value, [](at::Tensor& tensor) { tensor.reset(); }, [](c10::SymInt& number) { number = 0; });
 }
 
-// Copies of the arguments of one call, for the function to take in their place. Stand-ins replace tensors and symbolic
-// integers in them. `Args`: each `T&`, `const T&` or `T&&`.
+// Copies of the arguments of one call. The function gets the copies, in which stand-ins replace tensors and symbolic
+// integers. `Args`: each `T&`, `const T&` or `T&&`.
 template <class... Args>
 class ArgumentCopies {
  public:

@@ -80,7 +80,8 @@ constexpr void refuse_type() {
                 "visit_fields(struct&, visit) beside it; a parameter for text is a std::string or a std::string_view");
 }
 
-// `T` is torch::distributed::Placement, whose copies lose the derived class, or a user's class derived from it.
+// Fails to compile. `T`: torch::distributed::Placement, whose copies lose the derived class, or a user's class that is
+// derived from it.
 template <class T>
 constexpr void refuse_placement() {
   static_assert(kNotOfTheList<T>,

@@ -13,7 +13,7 @@ enum class ChoiceKind : std::uint8_t {
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
   latency = 2,             // candidates: 0..n-1, a step of the jitter of a transfer or of a compilation
   fault = 3,               // candidates: {0 = no, 1 = yes}, or 0..n-1, the possible draws of a swarm
-  compile_cache = 4,       // candidates: {a stored graph's number = take it from its folder, 0 = compile it}
+  compile_cache = 4,       // candidates: {number of a stored graph = read the graph, 0 = compile it}
 };
 
 std::string_view to_string(ChoiceKind kind) noexcept;

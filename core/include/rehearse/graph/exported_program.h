@@ -29,7 +29,7 @@ class ImportError : public GraphError {
 struct InputSpec {
   enum class Kind { UserInput, Parameter, Buffer, TensorConstant, ConstantInput };
   Kind kind = Kind::UserInput;
-  std::string name;        // the placeholder's
+  std::string name;        // name of the placeholder
   std::string target;      // qualified name of the parameter, buffer or constant: an attribute of the module
   bool persistent = true;  // whether the state dict includes the buffer
   Argument constant;       // ConstantInput: the value with which the program was exported

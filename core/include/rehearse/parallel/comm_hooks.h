@@ -21,7 +21,8 @@ using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(c10d::Gra
 // bucket.getBuffer(), or a list with that one tensor.
 std::unique_ptr<c10d::CommHookInterface> comm_hook(CommHook hook);
 
-// PyTorch's allreduce_hook: divides and sums, as DDP does without a hook. Made to be wrapped.
+// PyTorch's allreduce_hook: divides and sums, as DDP does without a hook. For use in a wrapper such as
+// bf16_compress_wrapper().
 std::unique_ptr<c10d::CommHookInterface> allreduce_hook(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
 // Sends and sums gradients as bfloat16: bf16_compress_wrapper(allreduce_hook(group)).

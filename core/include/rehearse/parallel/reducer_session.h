@@ -30,7 +30,8 @@ class ReducerSession {
   ReducerSession& operator=(const ReducerSession&) = delete;
   ~ReducerSession();
 
-  // Blocks for the collectives of join(), of the rebuilding of buckets (second iteration) and of buffers.
+  // Blocks until its collectives have ended: those of join(), those that make new buckets (in the second iteration),
+  // and the broadcasts of buffers.
   void before_forward();
 
   // The dtype to which to cast floating-point inputs of the module; nullopt: none.

@@ -15,7 +15,8 @@ class DeviceEnd : public c10::intrusive_ptr_target {
   // Whether the device has carried out the operation.
   virtual bool done() noexcept = 0;
 
-  // Orders what the rank launches from now on, on its current stream, after the operation. Call it after the launch.
+  // Makes the rank's current stream wait for the operation, before it runs what the rank launches from now on. Call it
+  // after the operation has been launched.
   virtual void order() noexcept = 0;
 
   // The stream of the operation. Futures are marked under it.
