@@ -104,7 +104,7 @@ class Watchdog {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // When no run is left, the thread stays awake for a few ticks, because the next world may begin soon. Waking the
+  // When no run is left, the thread stays awake for a few ticks, because the next run may begin soon. Waking the
   // thread would cost that run more than idle ticks cost the processor.
   [[noreturn]] void watch() {
     std::unique_lock lock(mutex_);
