@@ -84,7 +84,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
 
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's link
+  // Leave a symbolic link alone: a user made it.
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;
   for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
   remove_parts(folder);
   std::filesystem::remove(folder / "output.txt", ignored);

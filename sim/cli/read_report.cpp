@@ -46,7 +46,7 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
       arguments.operand, log.program, log.seed, shell_word(arguments.self), shell_word(arguments.operand)));
 }
 
-// Several operands are dumps. A folder holds dumps, too; the folder of a run is an error.
+// True for several operands and for a folder. Throws UsageError for the folder of a run.
 bool are_dumps(const Arguments& arguments) {
   if (arguments.operands.size() > 1) return true;
   require_no_folder(arguments.operand);

@@ -73,7 +73,7 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
   return told(in_time(arguments, run), arguments, console);
 }
 
-// The log decides everything, also ranks, faults and checkers, so options may not change it.
+// Refuses options that would change the run: the log decides everything about it, also ranks, faults and checkers.
 void require_no_changes(const Arguments& log) {
   auto given = log;
   given.seed.reset();

@@ -16,7 +16,8 @@
 namespace rehearse::cli {
 namespace {
 
-// Runs the scenario once more and compares. If the runs took different ways, this changes the verdict of `first`.
+// Runs the scenario once more and compares the two runs. If they differ, or if the second one is interrupted, changes
+// the verdict of `first`.
 void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
   console.note("a second run, to compare\n");
   const auto second = run_scenario(scenario, console);
@@ -41,8 +42,8 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
   if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
-  // Name the command instead of a replay: there is no log, or the log holds one of the two ways that the runs took, and
-  // a replay of it cannot show the other way.
+  // Name the command instead of a replay: there is no log, or the log holds only one of two runs that differ, so its
+  // replay cannot show the difference.
   std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;

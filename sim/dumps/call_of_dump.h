@@ -27,8 +27,8 @@ class CallsOfDumps {
   // `ranks`: the size of the group.
   explicit CallsOfDumps(std::size_t ranks) : ranks_(ranks) {}
 
-  // `entries`: those of one collective; coalesced calls have several. The result lives as long as this object. Equal
-  // calls, as most of a job's are, share one result.
+  // `entries`: the entries of one collective; coalesced calls have several. The result lives as long as this object.
+  // Most calls of a job are equal, and equal calls share one result.
   const ComparedCall& collective(std::span<const DumpedCall* const> entries);
   const ComparedCall& message(const DumpedCall& entry);
 

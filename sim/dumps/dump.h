@@ -50,7 +50,7 @@ struct DumpedCall {
 struct DumpedGroup {
   std::string name, description;
   std::vector<int> ranks;    // in order of rank in the group, ascending as c10d keeps them
-  bool is_disputed = false;  // a recording of a simulation says that other ranks made a different group
+  bool is_disputed = false;  // in a recording of a simulation: the same new_group() made another group on other ranks
 
   bool has(int rank) const { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
   bool overlaps(const DumpedGroup& other) const {

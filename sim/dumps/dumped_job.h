@@ -17,7 +17,8 @@ namespace rehearse::sim {
 struct JobGroup {
   comm::GroupIdentity identity;
   std::string description;
-  bool members_are_known = true;                        // false: guessed, because the dumps with its calls lack them
+  // False: the dumps with calls on the group do not list its members, so name_groups() guesses them.
+  bool members_are_known = true;
   std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, for ranks with dumps; oldest first
 };
 
@@ -30,7 +31,7 @@ class DumpedJob {
 
   int ranks() const noexcept { return ranks_; }
   const std::vector<Dump>& dumps() const noexcept { return dumps_; }
-  // Null: the rank left none.
+  // Null: the rank left no dump.
   const Dump* dump_of(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
   std::vector<int> without_dump() const;
   const std::vector<JobGroup>& groups() const noexcept { return groups_; }
@@ -48,7 +49,7 @@ class DumpedJob {
   const std::vector<Dump>& dumps_;
   int ranks_ = 0;
   std::vector<const Dump*> by_rank_;
-  std::vector<JobGroup> groups_;  // by the lowest rank that called on them, then by its first call
+  std::vector<JobGroup> groups_;  // by the lowest rank with a call on the group, then by that rank's first call on it
   std::map<Key, std::size_t> known_;
 };
 

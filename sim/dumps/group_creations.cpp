@@ -24,7 +24,8 @@ struct Party {
 };
 using Parties = std::vector<Party>;
 
-// c10d names the groups of new_group() by a counter: this is the order in which they were made.
+// c10d names the groups of new_group() by a counter. Orders the names as numbers, and thus the groups in the order in
+// which they were made.
 struct MadeEarlier {
   bool operator()(const std::string& a, const std::string& b) const {
     return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
@@ -91,7 +92,7 @@ bool disagree(const Parties& parties) {
   return false;
 }
 
-// Counts the ranks without a dump, too, because they may be of the majority or against it.
+// Counts the ranks without a dump, too, because they may belong to the majority or to the minority.
 comm::Mismatch mismatch_of(const DumpedJob& job, const std::string& name, const Parties& parties) {
   std::map<int, const DumpedGroup*> passed;
   for (const auto& party : parties) {

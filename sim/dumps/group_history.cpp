@@ -21,7 +21,7 @@ exec::CallSite no_place(int) { return {}; }
 
 constexpr int kSizesOfAllToAllsSince = 4;  // minor version: earlier ones did not record the sizes
 
-// Gloo marks a call as retired also when it failed. A call to which some ranks never came has failed if it is marked.
+// Gloo also marks a call as retired if the call failed. If some ranks never came to a retired call, the call failed.
 constexpr std::string_view kRetiresFailures = "gloo";
 
 }  // namespace
@@ -246,7 +246,7 @@ void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
     const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation().peer);
     const bool unknown = dump_at(message.operation().peer) == nullptr;
     if (message.completed) {
-      // A receive that is complete had a send. The peer's recorder has dropped it.
+      // A complete receive had a send, which the peer's recorder has dropped. So report only complete sends.
       if (is_send && !unknown) diagnosis.never_received.push_back(fmt::format("{} of rank {}", title, rank));
       return;
     }

@@ -22,9 +22,9 @@ struct OpenCall {
   int rank = -1;
   std::string title;           // `allreduce #7 on group "0:default_pg"`
   std::string description;     // `... (3 of 4 ranks have called it)`
-  std::vector<int> waits_for;  // empty: all have made it
-  bool unknown = false;        // nobody knows whether they made it: no dump, or too short a dump
-  bool seen = true;            // the dumps hold the calls of all ranks that made it
+  std::vector<int> waits_for;  // empty: all ranks have made the call
+  bool unknown = false;        // nobody knows whether these ranks made the call: their dumps are missing or too short
+  bool seen = true;            // the dumps hold the call of each rank that made it
   const DumpedCall* call = nullptr;
 };
 

@@ -26,7 +26,7 @@ class JobDiagnosis {
   const std::string& headline() const noexcept { return headline_; }
   const std::vector<std::string>& wait_cycle() const noexcept { return wait_cycle_; }
 
-  // Groups whose calls do not fit, the earliest first.
+  // The groups with mismatches, ordered by the time of the mismatch.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
   // A mismatch in this result is the cause of the mismatches of calls.

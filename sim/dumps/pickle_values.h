@@ -14,7 +14,7 @@ namespace rehearse::sim::pickle {
 using Id = std::uint32_t;
 
 // The values that a pickle has made so far. A container holds the ids of its items, so that an item may stand at
-// several places, or a container inside itself, as in Python. Texts are views into the pickle.
+// several places, and a container may contain itself, as in Python. Texts are views into the pickle.
 class Values {
  public:
   explicit Values(std::size_t most) : most_(most) {}

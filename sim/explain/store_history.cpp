@@ -62,8 +62,9 @@ void StoreHistory::has_waited(const Keys& keys) {
   for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
 }
 
-// Among the last changes that each rank made to the key: the first one since `since`. Ignores changes by rank `but_by`
-// (negative: ignores none). Null if there is no such change, or if the key does not exist now.
+// Takes the last change that each rank made to the key, and returns the earliest of these that is not before `since`.
+// Ignores changes by rank `but_by` (negative: ignores none). Returns null if there is no such change, or if the key
+// does not exist now.
 const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std::uint64_t since, int but_by) const {
   const auto last = changes_.find(key);
   const auto by_rank = set_.find(key);

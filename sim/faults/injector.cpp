@@ -132,7 +132,7 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Interce
          (point->op.empty() ? all_calls_.at(intercepted.rank) : calls_.at({intercepted.rank, intercepted.call.type}));
 }
 
-// Carries out a fault at a call of a group. Leaves the verbs that do the same at any call to act_on_rank().
+// Carries out a fault at a call of a group. If a verb acts in the same way at any call, act_on_rank() carries it out.
 auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
@@ -280,9 +280,9 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
   }
 }
 
-// Fails a call on a group if the connections of one of its ranks broke when that rank was lost; if the group is newer
-// than the loss, only until the rank begins again. Also fails every call that a restarted rank makes on one of its old
-// groups.
+// Fails a call on a group if a rank of the group was lost and its connections broke. If the group is newer than the
+// loss, this lasts only until that rank begins again. Also fails every call that a restarted rank makes on one of its
+// old groups.
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;

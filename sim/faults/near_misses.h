@@ -57,7 +57,7 @@ class NearMisses {
   std::map<std::uint32_t, Numbers> of_kind_;  // by group
   std::string other_;  // a call of another kind with the fault's number: "#2 on group "world" was an allreduce"
   std::uint32_t group_of_other_ = 0;
-  std::string output_;  // describes a call that fits except for the element
+  std::string output_;  // describes a call that fits, except that its output lacks the fault's element
   std::string refused_;
 };
 

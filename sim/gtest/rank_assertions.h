@@ -52,7 +52,7 @@ class RankAssertions {
  private:
   struct Rank {
     int runs = 0;            // how often its body has started
-    bool explains = false;   // this run only explains the failure of an earlier one; a restart belongs to its run
+    bool explains = false;   // the body runs again to explain a failure, and not because a fault restarted the rank
     std::string left_early;  // the fatal failure of this run; empty: none
   };
 

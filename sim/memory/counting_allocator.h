@@ -9,8 +9,8 @@ class MemoryMeter;
 
 // Installs the allocator if `meter` is the only one of the process, and if the former allocator has a raw_deleter().
 // The allocator then counts allocations in fibers of the world to which `meter` is lent
-// (exec::WorldLocal<MemoryMeter>), except while operators::are_unseen(). end_counting() for the last meter removes the
-// allocator.
+// (exec::WorldLocal<MemoryMeter>), except while operators::are_unseen() is true. end_counting() for the last meter
+// removes the allocator.
 void begin_counting(MemoryMeter& meter);
 
 // Subtracts from the rank's account the memory that it has allocated and that nobody has freed yet. No account contains

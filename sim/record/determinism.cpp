@@ -192,7 +192,7 @@ std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32
   auto* const executor = exec::RankExecutor::current();
   if (executor != nullptr) states_.push_back({executor->clock().now(), executor->decisions().log().hash()});
   const auto index = answers_.choose(kind, candidates, weights);
-  // The main fibers of the ranks are the first ones.
+  // The main fiber of rank r has the number r; all other fibers have higher numbers.
   const bool is_of_fibers = executor != nullptr && kind == ChoiceKind::next_fiber && index < candidates.size();
   const auto ranks = is_of_fibers ? static_cast<std::uint32_t>(executor->options().ranks) : 0;
   if (is_of_fibers && candidates[index] < ranks) states_.back().rank = static_cast<int>(candidates[index]);

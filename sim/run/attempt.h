@@ -43,8 +43,8 @@ Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle*
 // text.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
-// True if `second`, another run of the same seed, took the same way as `first`. If it did not, or was interrupted
-// before that was known, this changes verdict and headline of `first` to say so.
+// True if `second`, another run of the same seed, took the same path as `first`. If `second` took another path or was
+// interrupted, changes the verdict and headline of `first` to say so.
 bool took_same_way(Attempt& first, const Attempt& second);
 
 }  // namespace rehearse::sim

@@ -25,9 +25,9 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr std::chrono::seconds kGrace{30};  // for the other ranks to notice, and to write their reports
+constexpr std::chrono::seconds kGrace{30};  // after a rank failed: for the others to notice and report that
 constexpr std::chrono::seconds kToEnd{10};  // from the first request to the second, which asks to end at once
-constexpr std::chrono::seconds kToTell{3};  // from the second request to SIGKILL: finding the rank takes a moment
+constexpr std::chrono::seconds kToTell{3};  // from the second request to SIGKILL: the reports take a moment
 // The least time between the two requests. Two signals that arrive together count as one, and the coordinator needs a
 // moment to tell each rank for which ranks that rank waits.
 constexpr std::chrono::milliseconds kBetween{300};
@@ -41,7 +41,7 @@ void show_line(std::size_t rank, std::string_view line) {
 
 volatile std::sig_atomic_t g_second_interrupt = 0;
 
-// While it exists, a second interrupt is recorded, and a third one ends this process.
+// While an object of this class exists, a second interrupt is recorded, and a third one ends this process.
 class NotedSecondInterrupt {
  public:
   NotedSecondInterrupt() {
@@ -55,8 +55,8 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks processes to end. If some go on, asks once more: each of these then reports where its rank is, and ends at once.
-// Kills processes that still run after that.
+// Asks processes to end. Asks a second time those that go on: each of them then reports where its rank is, and ends at
+// once. Kills processes that still run after that.
 class Stopping {
  public:
   explicit Stopping(Processes& processes) : processes_(processes) {}
@@ -134,7 +134,7 @@ RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
       stopping.ask(now, SIGTERM);
     }
     if (first_bad && now - *first_bad > kGrace) stopping.ask(now, SIGTERM);
-    // Stopped processes would never report anything.
+    // A process that SIGSTOP has stopped handles no request, so it would never end.
     if ((first_bad || ends.interrupted || ends.overdue) && processes.only_stopped_ones_run()) processes.kill_all();
     stopping.look(now);
   }
@@ -187,7 +187,7 @@ ProcessEnd run_alone(const ProcessStart& start) {
     processes.look(kLook);
     const int came = NotedSecondInterrupt::came() ? 2 : exec::interrupt_requested() ? 1 : 0;
     if (passed_on == came) continue;
-    processes.signal_all(SIGINT);  // one signal for each look, because two that arrive together count as one
+    processes.signal_all(SIGINT);  // one signal per look(), because two that arrive together count as one
     ++passed_on;
   }
   return processes.ends().front();

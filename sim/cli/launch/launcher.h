@@ -11,7 +11,7 @@
 
 namespace rehearse::cli {
 
-// Set in the environment of the processes that launch_ranks() starts. Such a process leaves its files, but prints
+// Set in the environment of the processes that launch_ranks() starts. Such a process writes its files, but prints
 // neither banner nor report.
 inline constexpr const char* kLaunchedByUs = "REHEARSE_LAUNCHED";
 

@@ -23,7 +23,8 @@ extern char** environ;
 namespace rehearse::cli {
 namespace {
 
-// A process may have started another one that keeps its output open. Do not wait for that one longer than this.
+// A process that has ended may have started another process, which keeps the output open. Read that output for at most
+// this long.
 constexpr std::chrono::seconds kForTheRest{5};
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {

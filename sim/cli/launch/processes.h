@@ -15,7 +15,7 @@
 
 namespace rehearse::cli {
 
-// A process to start: this executable again.
+// A process to start. It runs the same executable as this process.
 struct ProcessStart {
   std::vector<std::string> words;        // its command line, beginning with the command's name
   std::vector<std::string> environment;  // "NAME=value", in addition to this process's environment
@@ -43,8 +43,8 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  // The new process ends with the thread of this process that started it. Throws std::system_error, and OutputError for
-  // the file.
+  // The system kills the new process when the thread that called start() ends. Throws std::system_error, and
+  // OutputError for the file.
   void start(const ProcessStart& start);
 
   // Blocks until a process prints something or `most` has passed. Then records what was printed, and which processes

@@ -52,7 +52,7 @@ std::map<int, path> rank_folders_in(const path& folder) {
                   folder.string()));
 }
 
-// What a rank's folder holds as its report. If both fields are empty, there is no report.json.
+// The report in a rank's folder. If both fields are empty, the folder has no report.json.
 struct Found {
   std::optional<Report> report;
   std::string damage;  // what is wrong with a file that is no report

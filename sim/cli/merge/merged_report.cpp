@@ -259,7 +259,8 @@ class Merger {
                                       culprits.size() == 1 ? "it" : "them", first.call, sim::format_time(first.at)));
   }
 
-  // Ranks gave up waiting for others, which came too late, might still have come, or would never have come.
+  // Applies if a rank reports a timeout or a deadlock. Decides between the two: TIMEOUT if the missing ranks came too
+  // late or might still have come, DEADLOCK if they would never have come.
   bool waited() {
     if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
     if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);

@@ -9,17 +9,18 @@
 
 namespace rehearse::cli {
 
-// The report of one of several processes, or how it ended without one.
+// The report of one of several processes. If the process left no report: how it ended.
 struct RankReport {
   std::optional<Report> report;  // by its own rank
   std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"
 };
 
 // Makes one report from the reports of all ranks. `ranks` is sorted by rank and not empty. If no rank has a report, the
-// result names no program, seed or schedule. If each report describes all ranks and all agree, their verdict stands,
-// because it is the job outcome. The exceptions are TIMEOUT and INTERRUPTED, because only the lines of all ranks
-// together show whether a missing rank was still on its way, and OK, which needs a headline for all ranks. For these,
-// and for all other reports, the first of these verdicts that any report has decides:
+// result names no program, seed or schedule. If each report describes all ranks and all have the same verdict, that
+// verdict stands, because it is the job outcome. There are three exceptions. After TIMEOUT and INTERRUPTED, only the
+// lines of all ranks together show whether a missing rank was still on its way. OK needs a headline for all ranks. For
+// these three verdicts, and if a rank has no such report or the verdicts differ, the first item of this list that
+// applies decides:
 // - MISMATCH, because calls that differ also cause timeouts elsewhere;
 // - CRASHED, also for a rank that left nothing;
 // - CHECK FAILED;

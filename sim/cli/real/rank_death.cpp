@@ -16,7 +16,8 @@ void add_line(int rank, Report& report) {
   line.doing = kWithoutAWord;
 }
 
-// A second interrupt may come when the rank's body has ended and the rank waits for the other ranks to end.
+// A second interrupt may come after the rank's body has ended, while the rank waits for the other ranks. Then the line
+// says how the body ended.
 void add_end_of_body(const RankNote::Known& known, RankLine& line) {
   line.state = *known.ended;
   line.at = known.ended_at;

@@ -64,7 +64,8 @@ std::string again(const Arguments& arguments) {
   return line;
 }
 
-// A real run in this process: of all ranks on its GPUs, or of the one rank that this process is.
+// A real run in this process. If a launcher started this process as one rank, it runs that rank; otherwise it runs all
+// ranks, on the GPUs.
 class RealRun {
  public:
   RealRun(const Arguments& arguments, sim::Scenario scenario, std::optional<LaunchedProcess> process, Console& console)

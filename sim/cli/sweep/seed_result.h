@@ -13,7 +13,7 @@ namespace rehearse::cli {
 
 // The result of one seed of a sweep.
 struct SeedResult {
-  std::uint64_t identity = 0;
+  std::uint64_t identity = 0;        // Report::identity of the run
   double seconds = 0;                // real time
   std::unique_ptr<Report> failure;   // null: the seed ended as expected
   std::vector<std::string> files{};  // World::files_written()

@@ -24,7 +24,7 @@ void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRa
 std::vector<std::filesystem::path> shard_files_in(const std::filesystem::path& folder);
 
 struct JoinedShards {
-  SweepOutcome outcome;      // also interrupted if shards are missing
+  SweepOutcome outcome;      // outcome.interrupted is also true if shards are missing
   std::vector<int> missing;  // numbers of missing shards, from 1
   int count = 0;
 };

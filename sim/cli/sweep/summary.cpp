@@ -33,14 +33,14 @@ std::string count_text(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// A run that was cut short has no identity.
+// Only a run that came to its end has a Report::identity.
 bool came_to_its_end(const SeedResult& result) {
   if (!result.failure) return true;
   const auto verdict = result.failure->verdict;
   return verdict != Verdict::crashed && verdict != Verdict::interrupted;
 }
 
-// Seeds that took the same way count once.
+// Seeds with equal runs count once.
 std::size_t different_runs(const SeedResults& results) {
   std::set<std::uint64_t> identities;
   for (const auto& [seed, result] : results) {
@@ -64,7 +64,7 @@ std::string bug_text(const Bug& bug, std::size_t number) {
   return text;
 }
 
-// Two seeds that write the same file are not independent runs: one finds what the other left.
+// Two seeds that write the same file are not independent runs: the later run finds what the earlier one left.
 std::map<std::string, std::vector<std::uint64_t>> shared_files(const SeedResults& results) {
   std::map<std::string, std::vector<std::uint64_t>> files;
   for (const auto& [seed, result] : results) {

@@ -38,7 +38,7 @@ class Workers {
   struct Done {
     std::uint64_t seed = 0;
     SeedResult result;
-    std::string error;  // why its files could not be written; empty: they were
+    std::string error;  // why the seed's files could not be written; empty: no error
   };
   // Blocks until a seed is done, but at most for this time. May return an empty list earlier.
   std::vector<Done> wait(std::chrono::milliseconds longest);

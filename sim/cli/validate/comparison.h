@@ -21,8 +21,8 @@ struct ModeRun {
   std::vector<sim::ListedResult> results;
   std::vector<int> culprits;
 
-  // True if the process of all ranks died, and nothing shows which rank was running. SIGKILL leaves no time to note
-  // that.
+  // True if all ranks ran in one process, the process died, and nothing shows which rank was running: SIGKILL leaves no
+  // time to note the rank.
   bool names_nobody() const;
 };
 

@@ -88,7 +88,7 @@ void Corruption::apply() const {
   const auto from = static_cast<std::int64_t>(fault_.element), left = output->numel() - from;
   const auto share = std::ceil(fault_.fraction * static_cast<double>(left));
   const auto count = std::clamp(static_cast<std::int64_t>(share), std::int64_t{1}, left);
-  // Spread evenly: element i of `count` stands at the fraction i / count of the rest.
+  // Spread the elements evenly: element i of `count` lies at the fraction i / count of the `left` elements.
   for (std::int64_t i = 0; i < count; ++i) {
     const auto offset =
         static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(left));

@@ -65,7 +65,7 @@ CompilerCollective find_collective(const RunRecord& record) {
   return find_store_gather(record);
 }
 
-// The function that the rank compiles or agrees on; null: none.
+// The function that the rank is compiling, or about which it is agreeing with other ranks; null: none.
 const FunctionRecord* at_work(const RunRecord& record, int rank) {
   for (const auto& function : record.journal.functions()) {
     if (function->rank() == rank && function->doing() != FunctionRecord::Doing::Nothing) return function.get();

@@ -21,8 +21,8 @@ namespace rehearse::sim {
 // "rank 1 alone recompiled f in call 3: ...; ". Empty for all verdicts but DEADLOCK, TIMEOUT, LIVELOCK and MISMATCH.
 CauseText compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict);
 
-// One line for each call of a function, without compiler or guard collectives, that some ranks compiled and others did
-// not.
+// One line for each call in which some ranks compiled a function and others did not. Leaves out functions with compiler
+// or guard collectives.
 std::vector<std::string> compile_remarks(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

@@ -103,8 +103,8 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Diagnosis diagnosis;
   std::vector<std::string> causes;
-  // Waits that can never end come first: waits for ended ranks, then a cycle. Dead ends, which merely did not end, come
-  // last.
+  // Waits that can never end come first: waits for ended ranks, then a cycle. Dead ends come last: their waits depend
+  // on no known rank, and merely did not end.
   if (!analysis.on_ended.empty()) causes.push_back(describe_missing(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {

@@ -28,8 +28,8 @@ constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\
 constexpr std::string_view kDataEnds = "</script>";
 constexpr std::size_t kLinesOfPlainMost = 400;
 constexpr std::size_t kWaitsMost = 2000;  // lines of a ring of waits
-// A timeline may take as many of these bytes as its report leaves. If the report fits, too, the page stays below 15 MB
-// with its scripts and source lines.
+// The most bytes for a report and its timeline together: the timeline may take what the report leaves. If the report
+// alone takes no more than this, the page stays below 15 MB, with its scripts and source lines.
 constexpr std::size_t kRunTextMost = std::size_t{12} << 20;
 
 // The texts whose source lines the page shows, the most important ones first.

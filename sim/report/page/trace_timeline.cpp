@@ -99,7 +99,7 @@ class TraceTimeline {
     return sites_.number_of({arguments.get<std::string>("where")});
   }
 
-  // A group has the ranks that made calls on it.
+  // A trace does not list the members of a group, so take the ranks that made calls on the group.
   void add_members() {
     for (const auto& [group, ranks] : members_) timeline_.groups[group].ranks.assign(ranks.begin(), ranks.end());
   }

@@ -73,8 +73,8 @@ std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   return {};
 }
 
-// In a text of TorchScript, its own trace comes first, and the last line says what went wrong. In other texts, the
-// first line does.
+// In a text of TorchScript, TorchScript's own trace comes first, and the last line says what went wrong. In other
+// texts, the first line says it.
 std::string_view telling_line(std::string_view text) {
   text = trimmed(text);
   const auto first = text.substr(0, text.find('\n'));

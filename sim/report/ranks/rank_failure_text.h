@@ -26,14 +26,14 @@ bool is_timeout(const exec::RankFailure& failure);
 // nested exceptions, each as "caused by: ...".
 std::string text_of(const exec::RankFailure& failure);
 
-// Joins the first line of the exception's text, of each note that was added to the exception, and of each nested
-// exception. Of a long line, takes the first sentences. Of a text of TorchScript, takes the line that says what went
-// wrong.
+// Joins one line from each of these texts: the exception's own text, the notes that were added to the exception, and
+// the texts of nested exceptions. The line is the first one or, in a text of TorchScript, the one that says what went
+// wrong. If the line is long, takes only its first sentences.
 std::string gist_of(const exec::RankFailure& failure);
 
-// True if a timeout seems to have caused the failure, because a program may catch a timeout and throw an error of its
-// own. False if the error's text names the call itself. Also false if the rank failed later than the timeout, because
-// the program had then dealt with the timeout.
+// True if the failure is an error that the program seems to have thrown because it had caught a timeout. False if the
+// error's text names the call that timed out. Also false if the rank failed later than the timeout, because the program
+// had then dealt with the timeout.
 bool follows_a_timeout(const exec::RankFailure& failure);
 
 }  // namespace rehearse::sim

@@ -135,7 +135,7 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
 }
 
 std::vector<int> culprits_of(const Report& report) {
-  if (report.dumps) return report.dumps->culprits;  // these leave out ranks of which nobody knows whether they came
+  if (report.dumps) return report.dumps->culprits;  // without ranks that may or may not have come to the call
   switch (report.verdict) {
     case Verdict::mismatch:
       if (!report.differences.empty()) return of_difference(report.differences.front());

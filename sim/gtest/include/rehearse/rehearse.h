@@ -36,7 +36,7 @@
 //   REHEARSE_PREEMPT=1               calls that never block (of stores and files, locks, unlocks) may switch, too; 0:
 //                                    they may not. REHEARSE_RUNS above 1 implies 1, unless the options or this
 //                                    variable say otherwise.
-//   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; fail if the second run takes another way
+//   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; fail if the second run differs from the first
 //   REHEARSE_TIME_LIMIT=SECONDS      stop and fail a run that takes longer (real time); the report says where its
 //                                    ranks are. If a rank never switches, this ends the test program.
 //   REHEARSE_TRACE=DIR               write a trace of each check's last run to DIR/<Suite.Test>.json

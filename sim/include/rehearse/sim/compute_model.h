@@ -17,9 +17,9 @@ namespace rehearse::sim {
 // - A term whose rate is 0 is left out. Each operator takes whole nanoseconds, rounded to the nearest.
 //
 // The model counts each operator that a rank's own fiber passes to LibTorch's dispatcher, also in backward passes,
-// including DDP's copies to and from buckets. It counts an operator once, whatever the operator calls inside; for a
-// composite operator, it counts the parts. It does not count what helper fibers (threads, callbacks of futures)
-// compute, what collectives do inside (the network model covers that), or operators on fakes. See
+// including DDP's copies to and from buckets. It counts an operator once, whatever the operator calls inside. The
+// exception is a composite operator: the model counts its parts instead. It does not count what helper fibers (threads,
+// callbacks of futures) compute, what collectives do inside (the network model covers that), or operators on fakes. See
 // docs/decisions/0006-compute-in-virtual-time.md.
 struct ComputeModel {
   double flops_per_second = 0;

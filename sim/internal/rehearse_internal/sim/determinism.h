@@ -12,7 +12,7 @@
 #include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
 
-// Checks whether two runs that should be the same took the same way. Run twice and compare the hashes. If they differ,
+// Checks whether two runs that should be the same took the same path. Run twice and compare the hashes. If they differ,
 // first_difference() names the first place where the runs part.
 //
 //   sim::RandomOracle oracle(seed);                      // a new one for each run
@@ -45,7 +45,7 @@ struct RunCalls {
 // The calls that the log keeps.
 RunCalls calls_of(const comm::EventLog& events);
 
-// The way that one run took.
+// The path that one run took: its decisions and, as far as they are known, its states and calls.
 struct RunPath {
   // The state of the run just before it took a decision.
   struct State {
@@ -99,7 +99,7 @@ struct RunDifference {
   std::string text;
 };
 
-// Returns nothing if the runs took the same way.
+// Returns nothing if the runs took the same path.
 std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second);
 
 }  // namespace rehearse::sim

@@ -29,8 +29,8 @@ class SplitMix64 {
 // Blackman and Vigna's xoshiro256**, seeded through SplitMix64 from a seed and the number of a stream. Streams of one
 // seed do not share draws, so that more draws from one stream change nothing in another.
 //
-// This is our own and not <random>'s, because seeds outlive compilers: in its next release, a standard library may map
-// the same bits to other numbers. A value type: a copy continues on its own. Nothing throws.
+// This is our own generator, not one of <random>, because seeds outlive compilers: in its next release, a standard
+// library may map the same bits to other numbers. A value type: a copy continues on its own. Nothing throws.
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept {
