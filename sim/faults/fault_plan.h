@@ -29,7 +29,7 @@ struct FaultPlan {
 
 bool is_of(const Fault& fault, int rank);
 
-// True if the fault happens at a time or on another fault, and not at a call.
+// True if the fault happens at a time or when another fault fires, and not at a call.
 bool needs_no_call(const Fault& fault);
 
 // The time from which `fault`, which belongs to one of the plans, may fire: its own time, or a time after the firing of

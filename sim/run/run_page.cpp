@@ -38,7 +38,7 @@ auto stored(const path& file, const Parse& parse) -> std::optional<decltype(pars
   return std::nullopt;
 }
 
-constexpr std::string_view kNotMeasured = "0x0";  // counts as the value of a missing fact
+constexpr std::string_view kNotMeasured = "0x0";  // a fact that a file lacks counts as having this value
 
 std::string identity_text(const Report& report) { return fmt::format("{:#x}", report.identity); }
 

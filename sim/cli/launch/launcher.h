@@ -39,8 +39,8 @@ void clear_rank_folders(const std::filesystem::path& folder);
 // Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
 // "[rank]". This process serves the store through which the ranks find each other. If one process ends badly, the other
 // processes have 30 seconds to report that. Then launch_ranks() asks them to end, and finally kills them. After an
-// interrupt, or two seconds after the time limit, it asks them without these 30 seconds. A second interrupt ends them
-// at once. Throws std::system_error if the store or a process cannot be started, and OutputError if an output.txt
+// interrupt, or two seconds after the time limit, it asks them immediately. After a second interrupt, it asks them to
+// end at once. Throws std::system_error if the store or a process cannot be started, and OutputError if an output.txt
 // cannot be written.
 RankEnds launch_ranks(const RankLaunch& launch);
 

@@ -21,11 +21,11 @@ class MergeError : public UsageError {
   using UsageError::UsageError;
 };
 
-// Makes one report of what the ranks left in folder/rank-0, rank-1, ... `ranks`: the number of ranks; nothing: taken
-// from their reports. `ends`: how their processes ended, if that is known. A rank without a report counts as CRASHED.
-// Throws MergeError if there are no reports, if one is damaged, or if they belong to different runs or to other ranks
-// than the folders say. If `ends` is known, the run has just been made: then missing reports are no error, and a
-// damaged report counts as a missing one.
+// Merges what the ranks left in folder/rank-0, rank-1, ... into one report. `ranks`: the number of ranks; nothing:
+// taken from their reports. `ends`: how their processes ended, if that is known (then pass `ranks`, too). A rank
+// without a report counts as CRASHED. Throws MergeError if there are no reports, if one is damaged, or if they belong
+// to different runs or to other ranks than the folders say. If `ends` is known, the run has just been made: then
+// missing reports are no error, and a damaged report counts as a missing one.
 Report merged_report_of(const std::filesystem::path& folder, std::optional<int> ranks,
                         const std::vector<ProcessEnd>& ends = {});
 

@@ -13,7 +13,7 @@
 namespace rehearse::sim {
 
 struct FaultTraits {
-  bool alone = false;     // needs no call: happens at a time or on another fault if no call is given
+  bool alone = false;     // needs no call: without one, happens at a time or when another fault fires
   bool of_world = false;  // belongs to no rank: `times` counts all firings, `rank` limits whose calls may trigger it
   bool of_store = false;  // happens at calls of the store, not of groups
   bool any_call = false;  // happens at calls of groups or of the store, or at writes

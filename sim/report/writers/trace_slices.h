@@ -29,9 +29,9 @@ struct Arrow {
   std::size_t to = 0;
 };
 
-// For each collective that started: arrows from the last rank to arrive to each other rank. For each send: an arrow to
-// its receive, unless its peer also receives from any source with the same tag, because then nobody knows to which
-// receive a send belongs.
+// For each collective that started: an arrow to every other rank from the rank that came last. For each send: an arrow
+// to its receive, unless its peer also receives from any source with the same tag, because then nobody knows which
+// receive took which send.
 std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Slice>& slices);
 
 }  // namespace rehearse::sim
