@@ -27,8 +27,8 @@ class OutputFolder {
 void prepare_folder(const std::filesystem::path& folder);
 
 // Makes the folder and locks it against other processes while this object exists. A run of several processes removes
-// the files of earlier runs, and must not remove those of a run that is under way. Throws UsageError if another process
-// holds the lock or the folder cannot be made. On a file system without locks it locks nothing.
+// the files of earlier runs. It must not remove the files of a run that is under way. Throws UsageError if another
+// process holds the lock or the folder cannot be made. On a file system without locks it locks nothing.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);

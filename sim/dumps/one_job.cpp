@@ -30,7 +30,7 @@ std::set<std::string_view> back_ends_of(const Dump& dump) {
 }
 
 // A recorder belongs to one kind of back end. Two dumps without a common back end recorded different calls, so neither
-// tells what the other's rank did.
+// dump tells what the rank of the other dump did.
 void require_one_back_end(const Dump& dump, const Dump& first, const std::set<std::string_view>& of_first) {
   const bool share_one = std::any_of(dump.calls.begin(), dump.calls.end(),
                                      [&](const DumpedCall& call) { return of_first.contains(call.backend); });

@@ -25,7 +25,7 @@ std::uint32_t below(std::size_t bound, Decisions& decisions) {
 // The ways in which a swarm may determine the moment of a fault.
 enum class When { call, at, chance, time, first };
 
-// The ways among which the swarm draws. None if the family states the moment, or needs none.
+// The ways among which the swarm draws. Empty if the family states the moment, or needs no moment.
 std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;

@@ -62,7 +62,8 @@ void add_results(Json& all, const std::string& text, int rank) {
   append(list_in(all, "results"), own.at("results"));
 }
 
-// Leaves out arrows, because they lead from one rank to another, and each file knows only one of the two.
+// Leaves out arrows, because an arrow leads from one rank to another, and each file describes only one of these two
+// ranks.
 void add_trace(Json& all, const std::string& text, int rank) {
   const auto own = sim::parse_json(text);
   auto& events = list_in(all, "traceEvents");

@@ -45,8 +45,8 @@ bool needs_processes(Transport transport) {
   return transport == Transport::gloo || transport == Transport::processes;
 }
 
-// Prints the banner. If the scenario leaves the transport open, also says by which one the ranks will communicate, as
-// far as that is known in advance.
+// Prints the banner. If the scenario leaves the transport open, also says which transport the ranks will use, as far as
+// that is known in advance.
 void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console& console) {
   console.note(banner(scenario));
   if (scenario.world.transport != Transport::automatic) return;

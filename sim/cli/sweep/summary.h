@@ -25,8 +25,8 @@ std::string to_text(const SweepOutcome& outcome, bool color);
 // The same for programs.
 std::string to_json(const SweepOutcome& outcome);
 
-// The exit code of an interrupted sweep; otherwise that of the lowest failing seed's verdict (kExitDisagree if the
-// verdict is OK or the expected one); 0 if no seed failed.
+// If the sweep was interrupted: the exit code of INTERRUPTED. Otherwise, if a seed failed: the exit code of the lowest
+// failing seed's verdict, or kExitDisagree if that verdict is OK or the expected one. Otherwise 0.
 int exit_code(const SweepOutcome& outcome);
 
 }  // namespace rehearse::cli

@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// The last call in which only some ranks recompiled a function and which caused the run's end; nothing if there is
-// none. It caused the end in one of three cases:
+// Finds the last call that caused the run's end because only some ranks recompiled a function in it. Returns nothing if
+// there is no such call. A call caused the end in one of three cases:
 // - Other ranks wait for a rank that compiled in this call and has not called the function since: it compiles for too
 //   long, or never came back.
 // - The compiled code has collectives, and a rank that compiled it waits, or other ranks wait for that rank.

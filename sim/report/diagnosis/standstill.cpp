@@ -123,8 +123,9 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   return diagnosis;
 }
 
-// Follows all waits from `rank`. The wait is not hopeless if they lead to at least one rank that might have gone on: a
-// rank that was stopped or has failed (its next step is unknown), or a rank that waited for no other rank.
+// Follows all waits from `rank`. The wait of `rank` is not hopeless if these waits lead to at least one rank that might
+// have gone on: a rank that was stopped or has failed (its next step is unknown), or a rank that waited for no other
+// rank.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);
@@ -146,8 +147,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-// Nobody knows which rank would have set a store's key, so this names the ranks that were still under way. It does not
-// say which ranks wait for them, because those waits did not cause this timeout.
+// Nobody knows which rank would have set a store's key, so the text names the ranks that were still under way. It does
+// not say which ranks wait for those ranks, because such waits did not cause this timeout.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });

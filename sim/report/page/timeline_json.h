@@ -31,8 +31,8 @@ Json rank_times(const std::vector<VirtualTime>& times);
 //   number of spans, and for each its name, its beginning relative to the end of the rank's previous span, its end
 //   relative to its beginning
 //
-// timeline_data.js reads them. If they would be longer than `text_most`, a third of which is for spans, only the latest
-// calls and spans of each rank remain.
+// timeline_data.js reads these bytes. If they would be longer than `text_most`, or if the spans' bytes alone would be
+// longer than a third of it, only the latest calls and spans of each rank remain.
 Json timeline_json(Timeline timeline, std::size_t text_most);
 
 }  // namespace rehearse::sim

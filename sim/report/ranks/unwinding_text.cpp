@@ -31,7 +31,8 @@ class Unwindings {
     exec::RankFailure failure;
     failure.error = unwinding->error;
     failure.what = unwinding->what;
-    // Waiting calls throw these when they fail or when the world ends. They follow from what the report describes.
+    // A waiting call throws such an exception when the call fails or when the world ends. The exception follows from
+    // what the report describes.
     if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
     auto place = places_.text(unwinding->thrown_at);
     auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown at ", place);
