@@ -12,8 +12,8 @@
 namespace rehearse::sim {
 
 // Makes a report from the flight recorder dumps that some or all ranks of a job left:
-// - MISMATCH: the ranks made their groups differently, calls that should agree or a send and its receive differ, or the
-//   splits of an all-to-all do not fit together. Only the first such difference of a group counts.
+// - MISMATCH: the ranks made their groups differently; calls that should agree differ; a send and its receive differ;
+//   or the splits of an all-to-all do not fit together. Only the first such difference of a group counts.
 // - DEADLOCK: ranks wait for ranks that have not come, or for each other.
 // - TIMEOUT: all ranks made the call alike, and it did not end: the fault lies below c10d.
 // - OK: no call in the dumps waits.

@@ -54,7 +54,7 @@ torch::nn::Sequential five_linear_layers() {
 }
 
 struct Job {
-  torch::nn::Sequential (*net)();  // null: a plain rank
+  torch::nn::Sequential (*net)();  // null: the ranks train nothing
   std::int64_t inputs;
   bool bucket_views;
 };

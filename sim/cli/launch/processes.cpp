@@ -61,7 +61,7 @@ struct Execution {
   char* const* words;
   char* const* environment;
   int output;
-  int failures;  // a pipe for errno
+  int failures;  // a pipe to which become() writes errno if it fails
   pid_t parent;
 };
 

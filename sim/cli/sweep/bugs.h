@@ -9,10 +9,10 @@
 
 namespace rehearse::cli {
 
-// The part of a failure that makes two failures the same bug: the calls that disagree, failed, or wait, with their
-// places in the source, but without what changes between seeds (ranks, sequence numbers, values). If a time limit ended
-// the run and the report has places, only these places. Each item is one call with its place, or one place. Empty if
-// the report has no such call or place.
+// Two failures with the same verdict and culprit are the same bug. The culprit is the list of calls that disagree,
+// failed, or wait, with their places in the source. It leaves out what changes between seeds: ranks, sequence numbers,
+// values. If a time limit ended the run and the report has places, the culprit is the list of these places alone. Each
+// item is one call with its place, or one place. Empty if the report has no such call or place.
 std::vector<std::string> culprit(const Report& report);
 
 // Failing seeds with the same verdict and culprit; if there is no culprit, with the same headline apart from its

@@ -30,8 +30,9 @@ struct JoinedShards {
 };
 
 // Joins shards to their sweep. Throws sim::InputError if a file cannot be read. Throws UsageError if a file is no
-// shard, belongs to another sweep (other seeds, another number of shards, or a scenario that differs in more than seed,
-// outputs and paths), or holds the same shard as another file.
+// shard, if it holds the same shard as another file, or if two files belong to different sweeps. Sweeps are different
+// if their seeds, their numbers of shards or their scenarios differ; the seeds, outputs and paths in the scenarios do
+// not count.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

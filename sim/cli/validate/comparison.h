@@ -38,7 +38,7 @@ struct CallComparison {
 struct ResultComparison {
   std::size_t bit_equal = 0;
   std::size_t within = 0;      // not equal, but within the tolerance
-  double largest = 0;          // the largest relative difference among those
+  double largest = 0;          // the largest relative difference in `within`
   std::size_t by_figures = 0;  // part of `within`: too large for the files, compared by smallest, largest and norm
   std::vector<std::string> differences;
 };

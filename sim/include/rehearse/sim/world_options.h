@@ -55,8 +55,9 @@ struct WorldOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // True: a send may complete before its receive exists. False finds the deadlocks that buffering hides.
   bool buffered_sends = false;
-  // True: the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, once all of
-  // them are matched with their peers' calls, as NCCL launches them. This finds the hangs that such a launch causes.
+  // True: the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, as NCCL
+  // launches them: only once all of them are matched with their peers' calls. This finds the hangs that such a launch
+  // causes.
   bool coalesced_as_one = false;
 
   // The parent of the ranks' scratch folders; each seed gets a folder in it. Empty: the system's folder for temporary

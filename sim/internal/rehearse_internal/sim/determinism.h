@@ -35,7 +35,7 @@ struct RunCalls {
     int rank = -1;
     std::uint32_t sequence = 0;
     std::uint32_t what = 0, group = 0;  // indices into `texts`
-    std::uint32_t where = 0;            // the same; the text is empty unless call sites were captured
+    std::uint32_t where = 0;            // index into `texts`, of an empty text unless call sites were captured
   };
 
   std::vector<Call> calls;
