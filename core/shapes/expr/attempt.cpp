@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/shapes/attempt.h>
 
+#include <rehearse_internal/exec/fiber_local.h>
+
 namespace rehearse::shapes {
 namespace {
 
-constinit thread_local int attempts = 0;
+const exec::FiberLocal<int> attempts;
 
 }  // namespace
 
-Attempt::Attempt() noexcept { ++attempts; }
-Attempt::~Attempt() { --attempts; }
+Attempt::Attempt() { ++*attempts; }
+Attempt::~Attempt() { --*attempts; }
 
-bool Attempt::in_progress() noexcept { return attempts > 0; }
+bool Attempt::in_progress() noexcept {
+  const int* const living = attempts.find();
+  return living != nullptr && *living > 0;
+}
 
 }  // namespace rehearse::shapes

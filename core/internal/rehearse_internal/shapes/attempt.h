@@ -7,12 +7,12 @@ namespace rehearse::shapes {
 // the code that asked. Observers of throws tell them apart by in_progress().
 class Attempt {
  public:
-  Attempt() noexcept;
+  Attempt();
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // True if an Attempt lives on the calling thread. No fiber switches while one lives.
+  // True if an Attempt lives in the calling fiber.
   static bool in_progress() noexcept;
 };
 
