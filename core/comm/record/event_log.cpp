@@ -32,6 +32,11 @@ int position(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
+EventLogOptions with_one_at_least(EventLogOptions options) {
+  options.last_of_each_rank = std::max<std::size_t>(options.last_of_each_rank, 1);
+  return options;
+}
+
 std::string profiling_name(const Event& event, const Signature& signature, const EventLog::Group& group) {
   const int self = position(group.ranks, event.rank);
   const int peer = event.peer >= 0 ? position(group.ranks, event.peer) : self;
@@ -43,10 +48,10 @@ std::string profiling_name(const Event& event, const Signature& signature, const
 }  // namespace
 
 EventLog::EventLog(EventLogOptions options)
-    : options_(options),
-      spans_(options.keep_all ? 0 : options.last_of_each_rank * static_cast<std::size_t>(std::max(options.ranks, 1))),
+    : options_(with_one_at_least(options)),
+      spans_(options_.keep_all ? 0
+                               : options_.last_of_each_rank * static_cast<std::size_t>(std::max(options_.ranks, 1))),
       made_(static_cast<std::size_t>(options.ranks)) {
-  options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
   if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }
 

@@ -188,6 +188,12 @@ TEST(SpanLog, KeepsTheLatestAndEndsThoseThatAreKept) {
   EXPECT_EQ(log.name(log.kept()[1]), "forward of submod_0");
 }
 
+TEST(SpanLog, OfALogOfNoEvents_KeepsOneSpanForEachRank) {
+  EventLog log({.ranks = 2, .last_of_each_rank = 0});
+  for (int i = 0; i < 5; ++i) log.spans().begin(0, "forward", kTimeZero, 0);
+  EXPECT_EQ(log.spans().kept().size(), 2u);
+}
+
 TEST(SpanLog, NothingIsRecordedOutsideOfAWorld) { const SpanScope scope("forward"); }
 
 }  // namespace
