@@ -65,7 +65,7 @@ class TensorGuard {
   bool holds_storage(const at::Tensor& tensor, GuardFailure* failure) const;
   bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
 
-  // The members that surely_holds() reads come first, so that they lie in one cache line.
+  // The members that surely_holds() reads come first, side by side, so that they lie in one cache line or two.
   std::uint64_t key_set_;
   c10::Device device_;
   c10::ScalarType dtype_;

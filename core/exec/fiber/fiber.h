@@ -50,7 +50,7 @@ class alignas(kCacheLine) Fiber {
   WorldParts* world = nullptr;
   boost::fibers::context* context = nullptr;
   WaitQueue* queue = nullptr;       // where it waits or waited last; may dangle after the wait
-  std::uintptr_t suspended_at = 0;  // a frame's address in its stack at its last suspension; 0 before the first
+  std::uintptr_t suspended_at = 0;  // address of the stack frame in which it last suspended; 0: it never did
   std::uint32_t id = 0;             // its number in the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
   std::uint32_t polls = 0;        // polls in a row (see this_rank::poll)

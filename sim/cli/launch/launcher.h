@@ -38,10 +38,11 @@ void clear_rank_folders(const std::filesystem::path& folder);
 
 // Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
 // "[rank]". This process serves the store through which the ranks find each other. If one process ends badly, the other
-// processes have 30 seconds to report that. Then launch_ranks() asks them to end, and finally kills them. After an
-// interrupt, or two seconds after the time limit, it asks them immediately. After a second interrupt, it asks them to
-// end at once. Throws std::system_error if the store or a process cannot be started, and OutputError if an output.txt
-// cannot be written.
+// processes have 30 seconds to report that. Then launch_ranks() asks them to end. After an interrupt, or two seconds
+// after the time limit, it asks them without these 30 seconds. A second request follows 10 seconds later, or after a
+// second interrupt: a process that still runs then reports where its rank is, and ends without waiting for anything.
+// Finally, launch_ranks() kills the processes that are left. Throws std::system_error if the store or a process cannot
+// be started, and OutputError if an output.txt cannot be written.
 RankEnds launch_ranks(const RankLaunch& launch);
 
 // Starts one process and waits for its end. Passes the first two interrupts of this process on to the new one. The

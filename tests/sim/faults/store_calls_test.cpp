@@ -81,7 +81,7 @@ TEST(StoreCallFaults, ThatDidNotFire_SayHowManyCallsThereWere) {
   EXPECT_THAT(report.headline, HasSubstr("no call fitted; rank 1 made 2 calls of the store"));
 }
 
-// If calls of the store take time, a crash at a time can come between them, too.
+// If calls of the store take time, a crash that is set for a point in time can come between them, too.
 TEST(StoreCallFaults, CallsThatTakeTime_HaveSomethingBetweenThem) {
   auto options = world_with({"crash rank=1 after=30us"}, 2);
   EXPECT_EQ(run(options, write_in_two_steps).verdict, Verdict::fault_not_fired);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interval arithmetic. Combines three forms of an expression, because each form loses different information:
+// Interval arithmetic. Combines three forms of an expression, because each form loses different information. The
+// example after each form is a bound that this form finds if s0 and s1 are at least 2:
 //   * as it stands: `s0*s1 >= 4`;
 //   * with each atom replaced by its least value plus something that is not negative: `s0*s1 - s0 >= 2`;
-//   * with floor divisions by numbers replaced by (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
+//   * with floor divisions by numbers replaced by (dividend - remainder)/divisor: `s0 - s0//2 >= 1`.
 #include <rehearse_internal/shapes/range.h>
 
 #include <algorithm>
@@ -113,7 +114,8 @@ const Atom* division_in(const Expr& expr) {
   return nullptr;
 }
 
-// `expr` times the divisor of `division`, with `dividend - remainder` in place of the division.
+// Returns `expr` times the divisor of `division`, without the division: `division * divisor` becomes
+// `dividend - remainder`.
 Expr without_division(const Expr& expr, const Atom& division) {
   const Expr& divisor = division.operands[1];
   const Expr multiple = division.operands[0] - mod(division.operands[0], divisor);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Repeats every training that PyTorch's fully_shard made on gloo. On every rank, the collectives, their payloads and
-// their order must be those of PyTorch, and so must the shapes of shards. Losses, norms, gradients and parameters must
-// agree within rounding.
+// Repeats every training that PyTorch's fully_shard made on gloo. On every rank, the collectives, their sizes and their
+// order must be those of PyTorch, and so must the shapes of shards. Losses, norms, gradients and parameters must agree
+// within rounding.
 #include <map>
 #include <string>
 #include <vector>
@@ -143,7 +143,9 @@ void add_noise(Named& slack, const Named& ours, const json& recorded) {
     const auto own = gradient.flatten().abs();
     const auto is_noise = at::maximum(own, theirs) <= kRounding * theirs.max();
     const auto step = at::where(is_noise, (own + theirs) * (kRate / kEpsilon), 0);
-    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // earlier noise adds at most its size again
+    // AdamW's averages still contain the noise of earlier steps. It moves the parameter again, at most as far as it has
+    // moved the parameter so far.
+    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;
   }
 }
 
