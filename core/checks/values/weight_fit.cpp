@@ -10,9 +10,11 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Solves linear equations whose right-hand side is the last column. Returns nullopt if rows are linearly dependent.
+// Solves linear equations whose right-hand side is the last column. The matrix of the other columns must be one of
+// scalar products, so elimination needs no pivoting. Returns nullopt if its rows are almost linearly dependent.
 std::optional<std::vector<double>> solution_of(Matrix rows) {
-  constexpr double kDependent = 1e-9;  // the remainder of a row relative to its original size
+  // If elimination leaves a smaller part of a diagonal element, its row counts as dependent on the rows above.
+  constexpr double kDependent = 1e-9;
   const auto size = rows.size();
   std::vector<double> scale;
   for (std::size_t i = 0; i < size; ++i) scale.push_back(rows[i][i]);

@@ -56,7 +56,7 @@ class VirtualIdlePolicy final : public IdlePolicy {
   std::uint64_t polls_ = 0;
   std::uint64_t timed_polls_ = 0;
   std::uint64_t give_ups_ = 0;
-  std::uint64_t moves_ = 0;  // how often ranks have made steps or progress while time passed only for polls
+  std::uint64_t moves_ = 0;  // rounds in which ranks did more than poll, since time last advanced to a timer
   std::optional<VirtualTime> time_of_polls_;
   std::optional<VirtualTime> polling_since_;
   std::optional<VirtualTime> next_poll_;

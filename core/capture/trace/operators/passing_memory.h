@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// True if the memory of a real tensor may be freed after the call although the tensor lives on, because the tensor does
-// not own its memory. False for the memory of static variables and of devices.
+// True if a real tensor does not own its memory, as after from_blob() without a deleter. Such memory may be gone when
+// the captured graph runs, although the tensor lives on. False for the memory of static variables and of devices.
 bool has_passing_memory(const at::Tensor& tensor);
 
 }  // namespace rehearse::capture

@@ -24,7 +24,7 @@ class BarrierTable {
     waiters.notify_all(barrier);
   }
 
-  // Call it when a fiber that had arrived has ended: the fiber no longer counts.
+  // Call it when a fiber that has arrived stops waiting, because its run ends: the fiber no longer counts.
   void leave(const void* barrier) {
     const auto found = arrived_.find(barrier);
     if (found != arrived_.end() && --found->second == 0) arrived_.erase(found);

@@ -61,15 +61,17 @@ class RankContext {
 
   // Makes a group of some ranks of the world, in the given order. As with torch.distributed.new_group, every rank of
   // the world must call it, members or not, with the same ranks and in the same order relative to other groups. Returns
-  // an empty group to ranks that are not members. Does not wait for other ranks, unless their calls differ: then it
-  // waits for the end of the vote on the mismatch. Throws c10::ValueError if `ranks` is empty, if ranks are out of
-  // range or repeated, or if another group made by all ranks has that name, whatever its ranks.
+  // an empty group to ranks that are not members. If each rank is a process, a member waits until all members are
+  // connected. Otherwise nobody waits for other ranks, unless their calls differ: then the call waits for the end of
+  // the vote on the mismatch. Throws c10::ValueError if `ranks` is empty, if ranks are out of range or repeated, or if
+  // another group made by all ranks has that name, whatever its ranks.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // Like new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
   // use_local_synchronization. The n-th such call of a rank with these ranks and this name joins the n-th such group,
-  // so names may repeat. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is not
-  // among them.
+  // so names may repeat. If each rank is a process, only the name counts, so groups of different ranks must have
+  // different names. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is not among
+  // them.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator, from which at::rand() and module initialisers draw. All ranks start with the
@@ -81,10 +83,10 @@ class RankContext {
 
   virtual VirtualTime now() const noexcept = 0;
 
-  // A folder for this rank's files alone: no other rank and no other seed writes there. In a simulation, it is empty
-  // when a run begins. A restarted rank finds the files of its previous incarnation. If the run is OK, the simulation
-  // removes the folder at the end; otherwise the report says where it is. A real run never removes it. Throws
-  // std::filesystem::filesystem_error.
+  // A folder for this rank's files: no other rank of the run writes there. A restarted rank finds the files of its
+  // previous incarnation. In a simulation, each seed has its own folder, which is empty when the run begins. If the run
+  // is OK, the simulation removes the folder at the end; otherwise the report says where it is. A real run never
+  // removes it: a later run under the same parent process finds the files. Throws std::filesystem::filesystem_error.
   virtual std::filesystem::path scratch_folder();
 
   // Takes as long as a computation of that duration. In a simulation, this rank waits until that much virtual time has

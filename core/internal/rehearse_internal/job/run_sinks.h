@@ -6,7 +6,7 @@
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/exec/failure.h>
 
-// The reactions of a run to the failures and mismatches of its ranks, in every mode.
+// The reactions of a run to the failures and mismatches of its ranks, in every mode whose ranks are fibers.
 namespace rehearse {
 
 // A rank's exception ends the world, because its peers would only wait for it.
