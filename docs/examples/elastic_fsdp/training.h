@@ -72,7 +72,7 @@ class Training {
     return rows;
   }
 
-  // Loads the rows() of all ranks of a former group of any size, one rank after the other.
+  // `saved`: the rows() of all ranks of an earlier group, in one list. That group may have had any size.
   void load(const std::vector<rehearse::SavedRows>& saved) {
     std::vector<rehearse::SavedRows> of_model;
     std::map<std::string, at::Tensor> momenta;  // the whole tensors
@@ -110,7 +110,7 @@ class Training {
   torch::optim::SGD optimizer_;
 };
 
-// Returns this rank's parameters at the end; undefined if the others had finished before this rank was back.
+// Returns the parameters of the whole model at the end; undefined if the others had finished before this rank was back.
 inline at::Tensor train(rehearse::RankContext& ctx, const Job& job, const rehearse::elastic::Options& options = {}) {
   at::Tensor parameters;
   const auto body = [&](rehearse::elastic::Round& round) {

@@ -30,9 +30,9 @@ struct JoinedShards {
 };
 
 // Joins shards to their sweep. Throws sim::InputError if a file cannot be read. Throws UsageError if a file is no
-// shard, if it holds the same shard as another file, or if two files belong to different sweeps. Sweeps are different
-// if their seeds, their numbers of shards or their scenarios differ; the seeds, outputs and paths in the scenarios do
-// not count.
+// shard, if it holds the same shard as another file, or if two files belong to different sweeps. All shards of a sweep
+// have the same program, range of seeds, number of shards, expected verdict and scenario. Two scenarios count as the
+// same if they differ only in the seed, the outputs, and parameters that are paths.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

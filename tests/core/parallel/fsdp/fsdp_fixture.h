@@ -36,8 +36,8 @@ std::vector<at::Tensor> mean_gradients(int ranks, Loss&& loss_of) {
   return gradient_copies(net->parameters());
 }
 
-// Expects that each rank of a sharded model has its rows of mean_gradients(ranks, reference). `loss_of` gets the
-// sharded model, which is a callable that takes a batch, and the rank's batch.
+// Expects that each rank of a sharded model has its rows of mean_gradients(ranks, reference). `loss_of(fsdp, batch)`
+// gets the sharded model and the rank's batch, and may call fsdp(batch).
 template <class Loss, class Reference>
 void expect_gradients(const rehearse::FullyShardedOptions& options, Loss&& loss_of, Reference&& reference) {
   for (const int ranks : {1, 2, 3, 8}) {
