@@ -33,7 +33,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
   const bool is_member = found != ranks.end();
   services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
-  if (is_member) return connect(unique, unique, ranks);
+  ++services_.named[unique];
+  if (is_member) return connect(unique, unique, unique, ranks);
   services_.journal.add_group(unique, ranks);
   return {};
 }
@@ -43,10 +44,9 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std:
   comm::check_group_ranks(ranks, size_);
   comm::check_is_member(ranks, rank_);
   const auto given = name.empty() ? comm::name_of_local_group(ranks) : std::string(name);
-  const auto number = services_.derived[given]++;
-  const auto key = comm::numbered_name(given, number);
-  services_.session.make(GroupMade{"new_local_group", number, given, given, key, ranks}, true);
-  return connect(given, key, ranks);
+  const auto made = services_.next_derived("new_local_group", given, ranks);
+  services_.session.make(made, true);
+  return connect(given, comm::numbered_name(given, services_.named[given]++), made.key, ranks);
 }
 
 // Waits until all members are connected. A rank owns its gloo connections. If it dropped the group or ended its body
@@ -62,9 +62,10 @@ void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   }
 }
 
-// `key`: the group's name for the coordinator, because several groups may have one name.
-c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& key,
-                                                              const std::vector<int>& ranks) {
+// Several groups may have one name. `registered`: a name that only this group has in this process. `key`: a name that
+// only this group has in the job.
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& registered,
+                                                              const std::string& key, const std::vector<int>& ranks) {
   const auto identity = services_.journal.add_group(name, ranks);
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
   const int rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
@@ -76,10 +77,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  group->setGroupName(key);
+  group->setGroupName(registered);
   group->setGroupDesc(name);
-  c10d::register_process_group(key, group);
-  registered_.push_back(key);
+  c10d::register_process_group(registered, group);
+  registered_.push_back(registered);
   return group;
 }
 

@@ -31,8 +31,8 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(const std::vector<int>& ranks, std::string_view name);
 
  private:
-  c10::intrusive_ptr<c10d::ProcessGroup> connect(const std::string& name, const std::string& key,
-                                                 const std::vector<int>& ranks);
+  c10::intrusive_ptr<c10d::ProcessGroup> connect(const std::string& name, const std::string& registered,
+                                                 const std::string& key, const std::vector<int>& ranks);
   void wait_until_connected(c10d::Store& store, int size);
   std::string unique_name(std::string_view name) const;
 

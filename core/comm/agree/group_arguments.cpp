@@ -43,6 +43,10 @@ std::string name_of_local_group(std::span<const int> ranks) {
   return fmt::format("local:[{}]", fmt::join(ranks, ", "));
 }
 
+std::string name_with_ranks(std::string_view name, std::span<const int> ranks) {
+  return fmt::format("{} of [{}]", name, fmt::join(ranks, ", "));
+}
+
 std::string numbered_name(std::string_view name, std::size_t earlier) {
   return earlier == 0 ? std::string(name) : fmt::format("{}#{}", name, earlier + 1);
 }

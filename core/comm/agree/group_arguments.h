@@ -22,6 +22,9 @@ void check_is_member(std::span<const int> ranks, int rank);
 std::string name_of_new_group(std::size_t index);
 std::string name_of_local_group(std::span<const int> ranks);
 
+// A name that distinguishes groups with equal names and different members: "pair of [0, 1]".
+std::string name_with_ranks(std::string_view name, std::span<const int> ranks);
+
 // A name that distinguishes groups with equal names. `earlier`: how many groups had the name before.
 std::string numbered_name(std::string_view name, std::size_t earlier);
 

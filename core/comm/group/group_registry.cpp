@@ -107,8 +107,9 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
-    const auto of_name = std::count_if(derivations_.begin(), derivations_.end(),
-                                       [&](const auto& each) { return each.group->identity().name == name; });
+    const auto has_name = [&](const auto& each) { return each.group->identity().name == name; };
+    const auto of_name = std::count_if(creations_.begin(), creations_.end(), has_name) +
+                         std::count_if(derivations_.begin(), derivations_.end(), has_name);
     derivations_.push_back(
         {make(name, name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());

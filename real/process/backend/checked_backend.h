@@ -34,7 +34,11 @@ struct RankServices {
   const bool checks;  // calls wait for their peers' calls and are compared with them
   const std::chrono::milliseconds timeout;
   const c10::intrusive_ptr<c10d::Store> store;
-  std::map<std::string, std::uint64_t> derived{};  // how many groups have been derived, by name
+  std::map<std::string, std::uint64_t> derived{};  // how often next_derived() was called, by name and ranks
+  std::map<std::string, std::uint64_t> named{};    // how many of the rank's groups have this name
+
+  // The message about a group that only its members make, by `call`. `ranks`: of the world.
+  GroupMade next_derived(std::string call, const std::string& name, const std::vector<int>& ranks);
 
   // Blocks until the members are connected. If it throws, the communication has failed, perhaps because a peer has
   // ended.

@@ -93,6 +93,12 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
   return list;
 }
 
+GroupMade RankServices::next_derived(std::string call, const std::string& name, const std::vector<int>& ranks) {
+  const auto of_ranks = comm::name_with_ranks(name, ranks);
+  const auto number = derived[of_ranks]++;
+  return {std::move(call), number, name, name, comm::numbered_name(of_ranks, number), ranks};
+}
+
 BackendsBelow RankServices::connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const {
   try {
     return make_below(group_store, rank, size);
@@ -105,14 +111,13 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   const auto& name = options.group_name;
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
-  const auto number = services_.derived[name]++;
-  const auto key = comm::numbered_name(name, number);
-  services_.session.make(GroupMade{call, number, name, name, key, global_ranks}, true);
+  const auto made = services_.next_derived(call, name, global_ranks);
+  services_.session.make(made, true);
   const auto group_rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
-  const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(made.key, services_.store);
   auto below = services_.connect(store, group_rank, static_cast<int>(ranks.size()));
-  auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), key,
-                                                     group_rank, std::move(below), options.timeout);
+  auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks),
+                                                     made.key, group_rank, std::move(below), options.timeout);
   backend->setGroupUid(name);
   backend->setGroupDesc(options.group_desc);
   return backend;

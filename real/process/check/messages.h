@@ -25,10 +25,10 @@ struct StillAlive {};
 // A rank has called new_group(), as a member or not; or a member has called split() or a similar function.
 struct GroupMade {
   std::string call;          // "new_group", "split", ...
-  std::uint64_t number = 0;  // counts the rank's calls of new_group(); for other calls, the groups of this name
+  std::uint64_t number = 0;  // counts the rank's calls of new_group(); for other calls, those for this name and ranks
   std::string given_name;    // the user's name for it
   std::string name;          // the group's own name
-  std::string key;           // its name in messages: the own name, unless another group has it
+  std::string key;           // its name in messages, which no other group of the job has
   std::vector<int> ranks;
 };
 

@@ -125,6 +125,22 @@ void groups(RankContext& context, Tensors& results) {
   results.push_back(functional::all_reduce(numbers(context, {2}), reversed));
 }
 
+// Pairs of ranks make groups of one name, one of them the name of a group of all ranks.
+void local_groups(RankContext& context, Tensors& results) {
+  std::vector<int> all;
+  for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);
+  context.new_group(all, "all or two");
+  const int first = context.rank() - context.rank() % 2;
+  if (first + 1 == context.size()) return;
+  for (const auto* const name : {"pair", "pair", "all or two"}) {
+    const auto pair = context.new_local_group({first, first + 1}, name);
+    auto sum = numbers(context, {3});
+    pair.allreduce(sum)->wait();
+    results.push_back(sum);
+    results.push_back(functional::all_reduce(sum + 1, pair));
+  }
+}
+
 void coalesced(RankContext& context, Tensors& results) {
   const auto& group = context.group();
   const int next = (context.rank() + 1) % group.size();
@@ -190,6 +206,7 @@ std::vector<Job> collective_jobs() {
           {"copies", copies},
           {"messages", messages},
           {"groups", groups},
+          {"local_groups", local_groups},
           {"coalesced", coalesced},
           {"splits", splits},
           {"groups_left_at_once", groups_left_at_once},

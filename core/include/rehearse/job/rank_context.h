@@ -69,9 +69,8 @@ class RankContext {
 
   // Like new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
   // use_local_synchronization. The n-th such call of a rank with these ranks and this name joins the n-th such group,
-  // so names may repeat. If each rank is a process, only the name counts, so groups of different ranks must have
-  // different names. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is not among
-  // them.
+  // so names may repeat. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is not
+  // among them.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator, from which at::rand() and module initialisers draw. All ranks start with the

@@ -23,7 +23,7 @@ UNMEASURED = ("seed", "schedule", "identity")  # pages of dumps do not have thes
 class Reports(PageTest):
     def test_every_golden_report_is_shown(self):
         names = sorted(path.stem for path in setting.folder.glob("report_*.html") if path.stem != "report_large")
-        self.assertEqual(len(names), 12)
+        self.assertEqual(len(names), 16)
         for name in names:
             with self.subTest(name):
                 self.open(name)
