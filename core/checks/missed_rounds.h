@@ -12,7 +12,8 @@
 
 namespace rehearse::checks {
 
-// Checks that the program asked for, but that were not made, or not with all ranks, because some ranks never arrived.
+// Collects the checks that some ranks never reached although the program asked for them. Such a check was not made, or
+// was made without these ranks.
 class MissedRounds {
  public:
   // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. `compared`: the

@@ -45,7 +45,7 @@ class EntryCache {
   // if none holds.
   Entry* find(const LeafList& leaves, const GlobalState& state);
   // Like find(), but find_segmented() considers only entries with segments, and find_graph() only entries without
-  // segments that have the graph of `code`. Both leave the order as it is.
+  // segments that have the graph of `code`. Neither changes which entry counts as most recently used.
   Entry* find_segmented(const LeafList& leaves, const GlobalState& state) const;
   Entry* find_graph(const LeafList& leaves, const GlobalState& state, const Capture& code) const;
 

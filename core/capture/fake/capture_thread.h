@@ -15,7 +15,7 @@ namespace rehearse::capture {
 
 // The thread of a capture, and a note of other threads that used the capture's tensors. If an operator threw in another
 // std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the operator
-// returns a fake there, and the capture is refused in its own thread.
+// returns a fake there, and the capture's own thread throws the refusal.
 //
 // Any thread may call is_traced(), is_another(), note_offset() and note(). Only the capture's thread may call the other
 // functions. Nothing blocks for long.
@@ -28,8 +28,8 @@ class CaptureThread {
   void begin();
   void end();
 
-  // True if a capture is on and the caller is another thread of its process, or, in a world, another fiber of its rank.
-  // False on other ranks: a rank that uses another rank's tensor gets an error.
+  // True if a capture is on and the caller does not run it: the caller is another thread or, in a world, another fiber
+  // of the capture's rank. False on other ranks: a rank that uses another rank's tensor gets an error.
   bool is_another() const;
 
   // True while an operator runs, false while the captured code runs.

@@ -25,9 +25,11 @@ class JointInputs {
   const std::vector<c10::IValue>& values() const noexcept { return values_; }
   const std::vector<const graph::Node*>& nodes() const noexcept { return nodes_; }
 
-  // The tensors with respect to which the backward differentiates, and the positions of their inputs. Their gradients
-  // are those of the inputs as the caller passed them, even if operators wrote to the inputs later.
+  // The backward differentiates with respect to these tensors, one for each input that requires a gradient. The
+  // gradient of such a tensor is the gradient of the input as the caller passed it, even if operators wrote to the
+  // input later.
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
+  // The position in values() of each of these inputs.
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 
   // Call it after the forward, for an input that then requires grad. True if autograd recorded writes to the input, so

@@ -193,7 +193,8 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
   ViewReplay replay([this](const graph::Node& node) { return recorder_.is_without_grad_mode(node); });
   for (const graph::Node* input : inputs_.nodes()) replay.add_source(input);
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    // A changed input receives its new contents in the caller's tensor, so views come from the input itself.
+    // The first values are the new contents of changed inputs. The caller copies them into its own tensors, so a view
+    // of a changed input is made from the input and not from the value.
     replay.add_source(i < changed_inputs_.size() ? nullptr : values_[i].node());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -17,8 +17,8 @@
 
 namespace rehearse::capture {
 
-// Sorts the results of a captured graph into two kinds. Operators compute the values, below autograd. The other results
-// are inputs themselves, or views, and are made under autograd from inputs and values.
+// Sorts the results of a captured graph into values and other results. Operators compute the values, below autograd.
+// Each other result is an input itself, or a view that is made under autograd from inputs and values.
 class JointOutputs {
  public:
   // `results`: what the captured graph returned for `inputs`. Throws GraphError for results that no graph can return,

@@ -21,8 +21,9 @@ class ViewReplay {
   // Adds a placeholder that stands for `node`. Null: the placeholder is unused.
   void add_source(const graph::Node* node);
 
-  // True if `view` derives from the sources only by views, items and numbers. An in-place operator counts as the tensor
-  // that it changes. A change of sizes or strides in place would be lost, so has_other_form() must be false.
+  // True if the sources suffice to make `view` with view operators, items of lists, and numbers such as sizes. An
+  // in-place operator counts as the tensor that it changes. A change of sizes or strides in place would be lost, so
+  // has_other_form() must be false.
   bool can_make(const graph::Node& view) const;
   // True if an in-place operator has changed the sizes, strides or offset of `view` or of a tensor from which it was
   // made.

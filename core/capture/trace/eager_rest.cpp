@@ -66,8 +66,8 @@ at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   if (!tensor.defined() || !is_fake(tensor)) return tensor;
   const at::Tensor real = with_history(tensor);
   if (!real.requires_grad() || tensor.requires_grad()) return real;
-  // If the fake stands for an input that did not require grad, a write to the real tensor or to its base has given the
-  // real tensor a history.
+  // Only the real tensor requires grad. If the fake stands for an input that did not require grad, a write to the real
+  // tensor or to its base has given the real tensor a history, which must stay.
   const Inputs::Source* const source = recording_.inputs.find(fake_id(tensor));
   if (source && source->fake.is_same(tensor) && !source->requires_grad) return real;
   return real.detach();  // tensor.data() returned the same fake without its history

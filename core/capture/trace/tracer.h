@@ -40,7 +40,7 @@ class Tracer {
   SegmentRunner& segments() noexcept { return segments_; }
 
   void run(const std::function<void()>& user_code);
-  // Called after the code; see ForwardCapture.
+  // Call end() and find_kept() after the code; ForwardCapture's functions of these names describe them.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
   LeftFakes left(bool has_failed, const FindValue& find_value);

@@ -13,7 +13,8 @@ using Matrix = std::vector<std::vector<double>>;
 // Solves linear equations whose right-hand side is the last column. The matrix of the other columns must be one of
 // scalar products, so elimination needs no pivoting. Returns nullopt if its rows are almost linearly dependent.
 std::optional<std::vector<double>> solution_of(Matrix rows) {
-  // If elimination leaves a smaller part of a diagonal element, its row counts as dependent on the rows above.
+  // If elimination leaves at most this part of a diagonal element, the element's row counts as dependent on the rows
+  // above.
   constexpr double kDependent = 1e-9;
   const auto size = rows.size();
   std::vector<double> scale;

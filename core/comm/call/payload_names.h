@@ -13,8 +13,9 @@
 
 namespace rehearse::comm {
 
-// The names that the ranks of a world give to their payloads. A label holds for a rank's calls until the next label, a
-// name for one tensor. See Communicators::set_label() and Communicators::name_payload().
+// The names that the ranks of a world give to their payloads. A label applies to all calls of a rank until the rank
+// sets another label. A payload's name applies to one tensor. See Communicators::set_label() and
+// Communicators::name_payload().
 class PayloadNames {
  public:
   explicit PayloadNames(std::size_t ranks) : labels_(ranks), named_(ranks) {}

@@ -90,9 +90,9 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
 }
 
 // A wait that any rank could end (for a store's key) has no edge to a particular rank. If every chain leads to such
-// waits, no rank is left that could end one, so they block each other as in a cycle. The ring shows the edge from the
-// first of these waits back to a rank that waits for it or, if there is none, to the next such wait. If there is any
-// other dead end (a computation, a lock), its rank might still set the key, so there is no ring.
+// waits, no rank is left that could end one, so they block each other as in a cycle. The ring then has an edge from the
+// rank of the first such wait to a rank that waits for that rank or, if nobody does, to the rank of the next such wait.
+// If there is any other dead end (a computation, a lock), its rank might still set the key, so there is no ring.
 std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
   const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
   if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
@@ -139,14 +139,15 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     for (const auto& [rank, edges] : graph) {
       auto cycle = cycle_through(graph, rank, analysis.edges_followed);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
-      // No cycle is shorter. Do not search on, because large groups that wait for each other have very many cycles.
+      // No cycle has fewer than two edges. Do not search on, because large groups that wait for each other have very
+      // many cycles.
       if (shortest.size() == 2) break;
     }
     if (shortest.empty()) break;
     remove(graph, shortest);
     analysis.cycles.push_back(std::move(shortest));
   }
-  // Guess about keys only if nothing certain is known: a cycle or an ended rank explains the standstill.
+  // A cycle or an ended rank surely explains the standstill. Guess about keys only if there is neither.
   if (analysis.cycles.empty() && analysis.on_ended.empty()) {
     std::set<int> ranks;
     for (const auto& call : blocked) ranks.insert(call.rank);

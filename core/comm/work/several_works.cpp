@@ -37,9 +37,9 @@ std::vector<c10::Device> devices_of(const Futures& futures) {
 
 // Returns a future that completes when all of `futures` have completed, with the result of `combine` or with its
 // exception. An incomplete future of `futures` holds `gathering` through its callback. If `gathering` held that future
-// in turn, and the world ended first, neither would ever be freed. So `gathering` takes each of them only when it has
-// completed. (c10::collectAll holds all of its futures from the start, so it cannot be used here.) `missing` is atomic,
-// because futures complete on several threads if each rank is a process.
+// in turn, and the world ended before the future completed, neither would ever be freed. So `gathering` takes a future
+// only when that future has completed. (c10::collectAll holds all of its futures from the start, so it cannot be used
+// here.) `missing` is atomic, because futures complete on several threads if each rank is a process.
 WorkFuture all_of(const Futures& futures, const c10::TypePtr& type, Combine combine) {
   struct Gathering {
     WorkFuture all;

@@ -34,9 +34,9 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // `rank` has learned that one of its calls has failed, so it may give up its operations in flight.
   virtual void note_failure_known(int rank) noexcept = 0;
 
-  // True if the call of `work` can probably not complete because of a failure. In the first case, one of the ranks in
-  // `waits_for` has crashed. In the second case, the work's rank learned of a failure while the call was in flight, and
-  // one of the ranks in `waits_for` has learned of a failure, too.
+  // True if a failure probably keeps the call of `work` from completing. There are two cases. In the first case, one of
+  // the ranks in `waits_for` has crashed. In the second case, the work's rank learned of a failure while the call was
+  // in flight, and one of the ranks in `waits_for` has learned of a failure, too.
   virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
   // The work's rank knows that the work has ended, or has ordered its stream after the work. May be called repeatedly.

@@ -23,7 +23,8 @@ class ByteWriter {
 // Throws CompileError: `sender` sent something unreadable, because of `why`.
 [[noreturn]] void damaged(std::string_view why, const std::string& sender);
 
-// Throws CompileError that names the sender if bytes are missing, or, in finish(), if bytes are left.
+// Reads what a ByteWriter wrote. Throws CompileError that names the sender if bytes are missing, or, in finish(), if
+// bytes are left.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes, std::string sender = "another rank")

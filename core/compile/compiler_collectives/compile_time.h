@@ -9,7 +9,7 @@ namespace rehearse::compiler {
 // CompileTimeModel. Does nothing outside of worlds or if the model is off.
 void pass_compile_time(std::size_t nodes);
 
-// Notes the time saved because graphs with so many nodes came from the cache. Ranks that had to compile them arrive
+// Notes the time saved because graphs with `nodes` nodes came from the cache. Ranks that had to compile them arrive
 // later, so the timeout of this rank's next operation on the group of all ranks is extended by the saved time, as in
 // PyTorch.
 void note_saved_compile_time(std::size_t nodes);

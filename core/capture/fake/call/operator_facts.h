@@ -16,7 +16,7 @@ struct Output;
 using Rule = std::vector<Output> (*)(const Call&);
 
 // The rule in the tables of fake/rules that computes the results' metadata from the arguments with symbolic arithmetic.
-// Null if there is none. `name` as in OperatorFacts.
+// Null if there is none. `name`: see OperatorFacts::name.
 Rule find_rule(std::string_view name);
 
 // Facts about one return in an operator's schema.

@@ -39,9 +39,9 @@ Outputs view(const Call& call) {
 // _reshape_alias(self, size, stride)
 Outputs reshape_alias(const Call& call) { return {view_of(call.tensor(0), call.sym_ints(1), call.sym_ints(2))}; }
 
-// Makes the kernel's own checks here, because compiled code drops a view that nobody uses. The real storage may be
-// larger than the fake's. Therefore a view that reaches beyond the fake's storage throws UnknownShape and not the
-// kernel's error: the rest of the code can then run eagerly, where the kernel checks.
+// Makes the kernel's own checks here: compiled code drops a view that nobody uses, and then the kernel checks nothing.
+// The real storage may be larger than the fake's. Therefore a view that reaches beyond the fake's storage throws
+// UnknownShape and not the kernel's error: the rest of the code can then run eagerly, where the kernel checks.
 void check_strided(const Call& call, const SymInts& sizes, const SymInts& strides, const c10::SymInt& offset) {
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   TORCH_SYM_CHECK(offset.sym_ge(0), "Tensor: invalid storage offset ", offset);
@@ -176,7 +176,7 @@ Outputs select(const Call& call) {
   return {select_at(self, dim, from_start(index, size))};
 }
 
-// unbind(self, dim). The number of results must be known, so the size becomes a number.
+// unbind(self, dim). The number of results must be known, so a guard fixes a symbolic size of `dim`.
 Outputs unbind(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(1), self.dim());
@@ -193,7 +193,7 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
                  self.sym_storage_offset() + start * self.sym_strides()[dim]);
 }
 
-// split(self, split_size, dim). The number of results must be known, so it becomes a number.
+// split(self, split_size, dim). The number of results must be known, so a guard fixes it if it is symbolic.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(2), self.dim());

@@ -8,7 +8,7 @@ namespace rehearse::capture {
 
 // Calls the operator on fakes and leaves the results in `stack`. Throws UnknownShape if a kernel accessed a fake
 // directly (its memory, device or implementation fields), asked for the number behind an unknown size, or returned a
-// real tensor. Other errors pass.
+// real tensor. Other errors of the kernel reach the caller.
 void call_kernels(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

@@ -27,7 +27,7 @@ struct Treatment {
     Opaque,         // a call of rehearse::opaque(): adds a node
     Communicate,    // a call of c10d's own operators, most of which return a Work
     FirstGradient,  // adds a node, except if autograd begins a backward with it
-    StorageBytes,   // asks for the size of a storage: answers by what is known, without a node
+    StorageBytes,   // asks for the size of a storage: answers with a number or a symbol, without a node
     Version,        // adds a node that returns a number as a symbol
   };
   Kind kind = Kind::Record;

@@ -103,8 +103,9 @@ void OperatorRecorder::evaluate(const c10::OperatorHandle& op, Stack& arguments)
   call_kernels(op, arguments);
 }
 
-// The code holds the real tensor if it reached the tensor without an argument. Only the fake has new sizes then, but
-// LibTorch answers questions like size() and dim() from the real tensor. So this refuses the change.
+// If the code reached a tensor without an argument, the code holds the real tensor. The operator changes the geometry
+// of the fake only, but LibTorch answers questions like size() and dim() from the real tensor. So this function refuses
+// a change of such a tensor's geometry.
 void OperatorRecorder::evaluate_with_geometry(const c10::OperatorHandle& op, const Treatment& treatment,
                                               Stack& arguments) {
   if (!treatment.changes_geometry) return evaluate(op, arguments);
@@ -122,8 +123,8 @@ void OperatorRecorder::evaluate_with_geometry(const c10::OperatorHandle& op, con
                       recording_.graph.site());
 }
 
-// Runs with autograd, so that the code inside behaves as in eager mode. It gets its own fakes, and the results are
-// copied without their history.
+// Runs the body of a rehearse::opaque() with autograd, so that the body behaves as in eager mode. The body gets its own
+// fakes, and new fakes without a history replace its results.
 void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKey::DeferredInit);
   const auto apart = [](const c10::IValue& tensors) {

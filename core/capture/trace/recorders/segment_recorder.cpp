@@ -56,7 +56,8 @@ void SegmentRecorder::note_memory_of_inputs() {
       [this](const Node& node, const at::Tensor& fake) { recording_.segments.add_storage(node, fake); });
 }
 
-// Adds to the segment that ends the nodes for items of lists and for works.
+// The code may hold items of lists, and works, that have no node yet. Adds their nodes to the segment that is about to
+// end, and nodes for inputs whose requires_grad the code has switched.
 void SegmentRecorder::bind_all() {
   recording_.values.record_switched_inputs();
   for (const at::Tensor& fake : recording_.values.alive()) recording_.values.node_of(fake);

@@ -13,8 +13,9 @@
 
 namespace rehearse::capture {
 
-// Copies the nodes between two marks into a module of their own, the body of the node that will stand for them. Add the
-// placeholders first, in the order in which that node passes its operands; then call finish().
+// Copies the nodes between two marks into a module, the body. A single node, which calls the body, will replace these
+// nodes in the graph. Add the placeholders first, in the order in which that node passes its operands; then call
+// finish().
 class BodyCopy {
  public:
   // Both arguments must outlive this object.

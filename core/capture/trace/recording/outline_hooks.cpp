@@ -39,8 +39,8 @@ void outline_hook(GraphModule& module, const BodyNodes& nodes) {
   add_registration(module, nodes, body, target);
 }
 
-// A hook that returns its gradient does something if it has read the layout: contiguous() returns a row-major gradient
-// itself, and copies another one.
+// A hook that has read the gradient's layout counts as doing something, even if it returned the gradient itself. For
+// example, contiguous() returns a row-major gradient itself, but it would copy a gradient that is not row-major.
 bool does_nothing(const BodyNodes& nodes) {
   if (!nodes.nodes().empty() || !nodes.end().users().empty()) return false;
   const bool layout_was_read = *nodes.end().args()[2].get_if<bool>();

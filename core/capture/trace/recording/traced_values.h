@@ -71,7 +71,7 @@ class Values {
     std::size_t history_from = 0;     // see graph::Metadata
     bool is_leaf = false;             // it requires grad because the code set it
     graph::Node* detached = nullptr;  // the value without its history, for tensor.data()
-    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // the object with the value, not data()'s
+    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // the value's object; no result of data()
   };
   struct Made {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
