@@ -67,8 +67,8 @@ class EntryCache {
   // From now on, calls that no entry serves run eagerly. Warns.
   void refuse(const std::string& why);
   bool is_refused() const noexcept { return !refusal_.empty(); }
-  // Call this if the code keeps tensors (Capture::keeps_tensors). Returns whether it did so in an earlier capture, too,
-  // and no entry was added since.
+  // Call this if the code keeps tensors (Capture::keeps_tensors). Returns whether the code also kept tensors in an
+  // earlier capture since the last entry was added.
   bool note_kept() noexcept { return ++captures_that_kept_ >= 2; }
 
   const CompileStats& stats() const noexcept { return stats_; }

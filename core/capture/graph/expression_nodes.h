@@ -14,8 +14,8 @@
 
 namespace rehearse::capture {
 
-// Turns symbolic integers into nodes of the graph under recording: arithmetic on the nodes that have the symbols'
-// values (`_operator.mul`, `torch.sym_max`, ...), one node for each expression, as Dynamo does.
+// Turns symbolic integers into nodes of the graph under recording, as Dynamo does. The nodes do arithmetic
+// (`_operator.mul`, `torch.sym_max`, ...) on the nodes that have the symbols' values. Each expression gets one node.
 class ExpressionNodes {
  public:
   using MakeCall = std::function<graph::Node&(const std::string& target, graph::List arguments)>;

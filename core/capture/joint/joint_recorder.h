@@ -49,8 +49,8 @@ class JointRecorder final : public FakeListener {
   bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
   // Call these before and after one node of the captured graph runs. Nodes that were recorded in between and have no
-  // origin get the origin of that node. Nodes of the backward also get it if they belong to autograd steps that were
-  // made in between.
+  // origin get the origin of the captured graph's node. So do nodes of the backward if they belong to autograd steps
+  // that were made in between.
   void begin_of_node(const graph::Node& node);
   void end_of_node(const graph::Node& node, const c10::IValue& value);
 

@@ -64,8 +64,8 @@ class Tracer {
   // Ends the capture because of the refusal, so that the code can run eagerly. Returns false if the code must get the
   // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
-  // Fails the call. Use it for code that cannot go on even eagerly, because the real tensors that the code holds would
-  // give another answer to its question than eager mode.
+  // Fails the call. Use it if the code asks about a tensor and not even the real tensor gives the answer of eager mode,
+  // so that the code cannot go on eagerly either.
   [[noreturn]] void end_with(const NotCapturable& refusal);
   // True while captured code runs; false during operators, and after the capture has ended.
   bool is_in_user_code() const noexcept { return !is_in_operator() && !rest(); }

@@ -22,10 +22,10 @@ struct InputBinding {
   at::Tensor tensor = {};       // the captured tensor
   bool is_made_inside = false;  // each run of the code makes that tensor anew
 
-  // Compares two captured tensors by content if each run of the code makes them anew (from a list), or if both have no
-  // dimensions: LibTorch turns numbers into such tensors unseen by the tracer (`y.index_put_({0}, 1.0)`). Two other
-  // objects with the same memory, dtype and layout count as one tensor. A tensor that requires grad, or is not on the
-  // CPU, equals only itself.
+  // Compares two captured tensors by content if each run of the code makes them anew (from a list of numbers), or if
+  // both have no dimensions: LibTorch turns numbers into such tensors unseen by the tracer (`y.index_put_({0}, 1.0)`).
+  // In all other cases, two objects with the same memory, dtype and layout count as one tensor. A tensor that requires
+  // grad, or is not on the CPU, equals only itself.
   bool operator==(const InputBinding& other) const;
 };
 

@@ -23,8 +23,8 @@ using graph::Argument;
 using graph::List;
 using graph::Node;
 
-// A back end that records a backward reads the values of numbers that LibTorch turned into tensors, and of no other
-// tensors. The key has the values of all contiguous attributes with at most this many elements.
+// LibTorch turns numbers into tensors. A back end that records a backward reads the values of these tensors, and of no
+// others. The key has the values of all contiguous attributes with at most this many elements.
 constexpr std::int64_t kElementsRead = 16;
 
 List flags(const auto& values) {

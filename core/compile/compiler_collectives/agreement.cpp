@@ -89,9 +89,9 @@ std::set<std::string_view> sources_of_constants(const std::vector<InputFacts>& a
   return sources;
 }
 
-// True if an own fact with the same source looks alike, or if no own fact has this source. Several own facts may have
-// one source: a std::optional has a fact about its length and one about its value, and a std::variant has a fact about
-// its type and one about its value.
+// True if `own` has a fact with the same source that looks like `fact`, or if `own` has no fact with this source.
+// Several facts may have one source: a std::optional has a fact about its length and one about its value, and a
+// std::variant has a fact about its type and one about its value.
 bool fits(const InputFact& fact, const InputFacts& own) {
   bool has_source = false;
   for (const auto& mine : own) {

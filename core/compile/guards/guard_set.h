@@ -59,12 +59,12 @@ class GuardSet {
 
   void add(LeafGuard guard, std::string source);
   bool holds_leaf(std::size_t index, const Leaf& leaf, GuardFailure* failure) const;
-  // Index of the first tensor leaf that is the same tensor as tensor leaf `i`. Captured tensors continue the numbering
-  // after the leaves. Returns `i` if there is no other one.
+  // Index of the first tensor leaf before leaf `i` that is the same tensor as leaf `i`; otherwise of the captured
+  // tensor that is the same; otherwise `i`. Captured tensors continue the numbering after the tensor leaves.
   std::uint32_t alias_of(std::uint32_t i, const LeafList& leaves) const;
   bool holds_structure(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_aliases(const LeafList& leaves, GuardFailure* failure) const;
-  // Like alias_of(), for memory.
+  // Like alias_of(), for tensors that share memory.
   std::uint32_t memory_of(std::uint32_t i, const LeafList& leaves) const;
   bool holds_memory(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_captured(GuardFailure* failure) const;

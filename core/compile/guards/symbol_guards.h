@@ -42,9 +42,9 @@ class SymbolGuards {
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
 
   std::vector<SymbolPosition> positions_;
-  // By source: the index of the source whose value counts. This is the source itself if something uses it, otherwise
-  // another source of the same symbol that something uses. If there is no such source, it is the source itself, and the
-  // hint counts instead of its value.
+  // By source: the index of the source whose value counts. For a source that something uses, this is its own index. For
+  // an unused source, it is the index of a source of the same symbol that something uses. If there is none, it is the
+  // unused source's own index, and the hint counts instead of a value.
   std::vector<std::uint32_t> twins_;
   std::vector<std::int64_t> hints_;
   std::shared_ptr<const shapes::ShapeEnv> shapes_;

@@ -58,8 +58,8 @@ class Values {
   // Declares that the holder of this fake will not use it, so that the fake may outlive the capture.
   void disown(const at::Tensor& fake);
 
-  // The line that made a fake which is alive and not among `results`, so that it would outlive the capture. Null if
-  // there is none.
+  // Looks for a fake that would outlive the capture: it is alive and not among `results`. Returns the line that made
+  // the fake. Null if there is no such fake.
   const exec::CallSite* find_outlived(const std::vector<at::Tensor>& results) const;
 
  private:
