@@ -68,7 +68,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   if (auto missing = row.missing(here); !missing.empty()) return odd_without(row, std::move(missing));
   const auto& most = most_common(row);
   OddRow odd;
-  const ReplicaTable::Version* other = nullptr;  // the version with the lowest rank, except for `most`
+  const ReplicaTable::Version* other = nullptr;  // among the versions other than `most`: the one with the lowest rank
   for (const auto& version : row.versions) {
     if (&version == &most) continue;
     odd.ranks.insert(odd.ranks.end(), version.ranks.begin(), version.ranks.end());

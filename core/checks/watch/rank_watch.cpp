@@ -114,7 +114,7 @@ void RankWatch::look_for_non_finite(const WatchedCall& call, const std::vector<a
 
 OriginPtr RankWatch::origin_of(const WatchedCall& call, const at::Tensor& output) const {
   const auto kind = non_finite_kind(output);
-  OriginPtr before;  // an origin of another kind: a NaN that came from an Inf
+  OriginPtr before;  // of an input of another kind, such as an Inf from which a NaN came
   for (const auto& input : call.inputs) {
     if (input.origin && input.origin->kind == kind) return input.origin;
     if (input.origin && !before) before = input.origin;

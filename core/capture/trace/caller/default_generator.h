@@ -17,8 +17,8 @@ class DefaultGenerator {
   // Ends the capture, so that the code need not get the refusal. Returns false if that is not possible.
   using GoOn = std::function<bool(const NotCapturable& refusal)>;
 
-  // Puts the refusing generator in place. `is_refusing`: returns whether the generator must refuse at this
-  // moment; otherwise the generator behaves like any other.
+  // Puts the refusing generator in place. `is_refusing`: returns whether the generator must refuse at this moment;
+  // otherwise the generator behaves like any other.
   DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on);
   DefaultGenerator(const DefaultGenerator&) = delete;
   DefaultGenerator& operator=(const DefaultGenerator&) = delete;

@@ -37,9 +37,9 @@ class SegmentRecorder {
   EndAtRegion end_at_region(const std::vector<at::Tensor>& tensors);
   // The results of that region as fakes; undefined tensors stay undefined. The next segment begins here.
   std::vector<at::Tensor> take_results(graph::Node& region, const std::vector<at::Tensor>& real);
-  // Ends the segment before something that no graph can hold. Returns nothing if running the recording would not give
-  // the code the tensors that it holds. This is so during a backward. It is also so if the code changed requires_grad
-  // of a real tensor, or the default dtype, or if an autograd function of the code made a tensor.
+  // Ends the segment before something that no graph can hold. Returns nothing if running the recording would not
+  // reproduce the tensors that the code holds. This is so during a backward. It is also so if the code changed
+  // requires_grad of a real tensor, or the default dtype, or if an autograd function of the code made a tensor.
   std::optional<SegmentEnd> end_for_good();
 
   // The last segment, which returns the graph's results. Null if no segment ended before.

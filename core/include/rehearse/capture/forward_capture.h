@@ -75,8 +75,8 @@ class ForwardCapture {
 
   // Call it after the code, even if the code has thrown. `run` must run what was recorded since the last read or
   // region; its answer ends the capture. Does not call `run` if the capture was refused or has ended, or if running the
-  // recording would not give the code the tensors that it holds. (For example, an autograd function of the code made a
-  // tensor.) Returns whether this call has ended the capture.
+  // recording would not reproduce the tensors that the code holds. (For example, an autograd function of the code made
+  // a tensor.) Returns whether this call has ended the capture.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
   // Call it after the code. Returns the line that made a tensor which the code keeps although it is none of `outputs`;
