@@ -114,8 +114,8 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
-// Puts the bytes and parameters of each unit into the explanation of its first piece. Also puts the reason why the
-// preceding piece ends into the explanation of that piece.
+// Puts the bytes and parameters of each unit into the explanation of the unit's first piece. The explanation of the
+// piece before it gets the reason for the cut between the two.
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {

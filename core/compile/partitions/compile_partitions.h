@@ -42,8 +42,9 @@ struct CompiledPartitions {
 //
 // Compiles pieces in the order in which they are called. The back end gets fakes for the inputs of a piece. A fake for
 // the result of an earlier piece may have the layout that the back end has stated for this result (see PieceCompiler).
-// Everything else in the fakes follows the metadata of the nodes, with the symbols of `shapes`. Fakes share memory if
-// their inputs do. Results have the layouts of the graph. `sharded`: which inputs are parameters of a unit.
+// Everything else in the fakes follows the metadata of the nodes, with the symbols of `shapes`. Two fakes share memory
+// if the values that they stand for may share memory. The results of a call have the layouts that the graph's metadata
+// records. `sharded`: which inputs are parameters of a unit.
 CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>& module,
                                       const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                                       const PartitionOptions& options, const InputMemory& input_memory = {},

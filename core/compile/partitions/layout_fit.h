@@ -31,7 +31,7 @@ class SymbolSources {
            const std::vector<c10::IValue>& values) const;
   // True if a call has values for all symbols in the tensor's strides and offset.
   bool tell_layout_of(const graph::TensorMeta& meta) const;
-  // Positions of the values that have the symbols of the tensor's sizes, strides and offset.
+  // Positions of the values that give the symbols in the tensor's sizes, strides and offset their values.
   std::set<std::size_t> inputs_for(const graph::TensorMeta& meta) const;
 
  private:

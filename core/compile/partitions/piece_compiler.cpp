@@ -71,7 +71,7 @@ std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const g
   return roles;
 }
 
-// True if all outputs with a fixed layout have it for the inputs that the piece would get.
+// True if the piece's operators, run on the inputs that the piece would get, keep the layout of every fixed output.
 bool keeps_fixed_outputs(const BackendInput& input, const std::vector<OutputRole>& roles) {
   const auto recorded = recorded_outputs(*input.module), given = outputs_of(input);
   for (std::size_t i = 0; i < recorded.size(); ++i) {
@@ -195,7 +195,8 @@ OtherInputs PieceCompiler::other_inputs(const Node& call, const graph::GraphModu
     const auto other = others_.find(call.args()[i].node());
     const graph::TensorMeta* const expected = placeholders[i]->meta().tensor();
     if (other == others_.end() || expected == nullptr) continue;
-    // Not a copy of `other->second`: since then, a piece may have made the tensor require grad.
+    // Takes only the layout from `other->second`, which describes the tensor as a piece returned it. A piece in between
+    // may have made the tensor require grad.
     graph::TensorMeta meta = *expected;
     meta.strides = other->second.strides;
     meta.storage_offset = other->second.storage_offset;

@@ -11,8 +11,8 @@ inline constexpr const char* kEndOfFunction = "the end of the function";
 
 // Explains how two graphs differ, for example "it was torch.ops.aten.add.Tensor at model.cpp:12, and is
 // torch.ops.aten.mul.Tensor at model.cpp:14 now". Names the first operators that differ, with their arguments if only
-// these differ. If one graph ends before they differ, names what follows its last operator: `before_ends` or
-// `now_ends`. Empty if there is no difference.
+// the arguments differ. If one graph has an operator where the other one has ended, names the end by `before_ends` or
+// `now_ends`. Empty if the graphs do not differ.
 std::string difference_of(const graph::GraphModule& before, const graph::GraphModule& now,
                           const std::string& before_ends = kEndOfFunction,
                           const std::string& now_ends = kEndOfFunction);

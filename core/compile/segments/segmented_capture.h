@@ -69,7 +69,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   // True if a segment was compiled.
   bool made_path() const noexcept { return !made_.empty(); }
   std::vector<GraphExplanation> take_made() { return std::move(made_); }
-  // A function that returns the values of segments that have run, and None for other numbers. Empty if is_broken().
+  // A function that gets the number of a value, and returns the value if its segment has run, else None. Empty if
+  // is_broken().
   std::function<c10::IValue(std::size_t number)> find_value() const;
   // True if code that the listener ran threw an error. Its effects are then unknown.
   bool is_broken() const noexcept { return broken_; }

@@ -157,7 +157,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   if (unit != nullptr) {
     set_place(current, unit, address - bias);
     // The call stack consists of an inlined function and the functions into which it was inlined, as listed by
-    // dwarf_getscopes_die(). After the inlined function, dwarf_getscopes() lists the scopes around its source code.
+    // dwarf_getscopes_die(). dwarf_getscopes() would list other scopes after the inlined function: those around the
+    // function's own source code.
     const Scopes at_address = Scopes::around_address(unit, address - bias);
     if (!at_address.get().empty()) {
       const Scopes nested = Scopes::around(&at_address.get().front());

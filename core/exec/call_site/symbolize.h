@@ -35,8 +35,8 @@ std::string short_name(std::string_view function);
 
 // The callable inside std::function or std::thread, taken from the demangled name of the library function into which it
 // may have been inlined: "main::{lambda()#1}" for "std::_Function_handler<void (),
-// main::{lambda()#1}>::_M_invoke(...)". Empty for other functions, and if the callable is not a named function (a
-// pointer).
+// main::{lambda()#1}>::_M_invoke(...)". Empty for other functions, and if the callable is a pointer to a function,
+// whose type does not name the function.
 std::string_view wrapped_callable(std::string_view function);
 
 // The outermost name in a function's mangled name: "torch" for _ZN5torch3nn6Linear7forwardE..., also for functions

@@ -45,8 +45,8 @@ class FailedCalls {
     rank_ = rank;
     return count_ <= kMost;
   }
-  // How long the failed call takes: as for polls, a fraction of the time since the first failure, within limits. Thus a
-  // few failures far apart take little time.
+  // How long the failed call takes: as for polls, a fraction of the time since the first failure, within limits. The
+  // upper limit grows with the number of failures, so that a few failures far apart take little time.
   VirtualDuration cost(VirtualTime now, VirtualDuration least) const noexcept {
     constexpr std::int64_t kParts = 1'000;
     const auto most = std::min(least * static_cast<std::int64_t>(count_), std::max(least, kCostMax));

@@ -46,8 +46,8 @@ class FiberLife {
 
   std::size_t alive() const noexcept { return alive_; }
 
-  // Call it on the thread's main context. If there is enough to do, lets Boost free the stacks of ended fibers and run
-  // fibers that are not ours. Returns whether it did.
+  // Call it on the thread's main context. If enough fibers have ended, or if fibers that are not ours can run, lets
+  // Boost free the stacks of the ended fibers and run the others. Returns whether it did.
   bool release_ended();
 
  private:

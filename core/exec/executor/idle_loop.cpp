@@ -61,8 +61,8 @@ void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
   if (any_polls && step.poll && !world_.outcome.ended()) release_pollers();
 }
 
-// In virtual time, no wait of a rank depends on a thread outside of ranks (see OutsideWait), so there is nothing to
-// hear.
+// In virtual time, no wait of a rank depends on a thread outside of ranks (see OutsideWait), so threads send no signals
+// that matter.
 void IdleLoop::hear_threads() noexcept {
   if (!world_.clock.passes_by_itself()) return;
   hear_doorbell();

@@ -52,9 +52,9 @@ class AsanStack {
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }
-  // The stack stays as it is forever, and what it points to is in use, not leaked. `last_frame`: its lowest frame;
-  // null: it contains only what Boost put there at the start. Leaves out the part that was never touched, because
-  // searching it for pointers would touch it.
+  // Tells LeakSanitizer that this stack stays as it is forever, so that memory to which it points does not count as
+  // leaked. `last_frame`: the stack's lowest frame; null: the stack contains only what Boost put there at the start.
+  // LeakSanitizer does not search the part that was never touched, because a search would touch it.
   void keep(const void* last_frame) noexcept {
     if (__lsan_register_root_region == nullptr) return;
     const auto* const top = static_cast<const char*>(bottom_) + bytes_;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-// The data with which a debugger script (rehearse-gdb.py) finds the fibers of a world, because programs are built
-// without type information, and a fiber's stack is not a thread's. Consists of words only, so that the script can read
-// it by position.
+// The data with which a debugger script (rehearse-gdb.py) finds the fibers of a world. A debugger cannot find them by
+// itself, because programs are built without type information, and a fiber's stack is not a thread's. Consists of words
+// only, so that the script can read it by position.
 extern "C" {
 
 struct RehearseDebuggerTable {

@@ -46,7 +46,8 @@ class PartitionPlan {
   void assign(const Graph& graph, const std::function<int(const Node&)>& partition_of);
   void note_state(const Node& node, std::size_t part);
   void finish_regions();
-  // `because`: what requires that ids rise, for the error.
+  // Throws GraphError if a node's partition has a lower id than the preceding node's partition. `because`: the reason
+  // for this rule, for the error.
   void check_ids_rise(const Graph& graph, const std::string& because) const;
   void connect(const Graph& graph);
   void record_use(const Node& value, const Node* user);

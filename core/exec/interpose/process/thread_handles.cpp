@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // libc functions on thread handles, except those that make, join and detach threads (thread.cpp). For the handle of a
-// fiber, they keep the name. They return the scheduling and the processors of the thread that all ranks share, and
-// ignore changes of these. Signals go to that thread, and pthread_cancel() throws.
+// fiber, they store the fiber's name. They return the scheduling and the processors of the thread that all ranks share,
+// and ignore attempts to change these. Signals go to that thread, and pthread_cancel() throws.
 #include <array>
 #include <cerrno>
 #include <csignal>

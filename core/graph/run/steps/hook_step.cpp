@@ -70,7 +70,7 @@ class GraphHook {
   std::vector<c10::IValue> operands_;
   std::string node_;
   bool row_major_;       // the body gets the gradient in row-major order
-  bool only_row_major_;  // the body does nothing else, so it also accepts an undefined gradient
+  bool only_row_major_;  // the body returns just this gradient, so the hook also accepts an undefined one
   bool has_history_ = false;
   c10::intrusive_ptr<LeftGradient> left_;  // null: no hook uses it
 };

@@ -52,7 +52,7 @@ class AotEagerBackend final : public Backend {
   // `stored`: a joint graph that another process recorded; see stored_joint().
   CompiledGraph restore(const BackendInput& input, const std::string& stored) override;
 
-  // In the order of compilation, for tests and reports.
+  // The graphs that this object has compiled or restored, in order, for tests and reports.
   const std::vector<std::shared_ptr<const Compiled>>& graphs() const noexcept { return graphs_; }
 
  private:
