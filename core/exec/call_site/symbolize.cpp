@@ -101,7 +101,7 @@ bool is_foreign(const Module& module) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// A C function of the executable with the name of a function in the C or C++ library replaces that function.
+// True if the C or C++ library has a C function of this name: then a function of the executable replaces it.
 bool is_interposed(const std::string& name) {
   static void* const libraries[] = {dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD),
                                     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)};

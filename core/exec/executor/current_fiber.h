@@ -40,7 +40,8 @@ class CurrentFiber {
   // Switches from the host to `next`. Returns when the host runs again.
   void give_to(Fiber& next) noexcept;
 
-  // For Boost.Fiber, which takes the running context off the thread and resumes the returned one.
+  // For a switch that Boost.Fiber makes itself, because the running context ends or waits in a Boost primitive. Returns
+  // the context that Boost.Fiber must resume: that of `next`, or the host (if `next` is null).
   boost::fibers::context* next_context(Fiber* next) noexcept;
 
   // Ends the running fiber: replaces its state by the host's at once, although its code still runs. Its next switch is

@@ -87,9 +87,9 @@ void FiberLife::start(Fiber& fiber, std::function<void()> work) {
   fiber.state = Fiber::State::blocked;
   scheduler_.expect(&fiber);
   const AsanNewStack asan(world_.switcher.current_fiber().stack_of_current());
-  // `body` is two pointers, because Boost keeps it at the top of the stack, beside the fiber's context, and rounds the
-  // size of the two up to a multiple of 256 bytes. A third pointer would take another 256 bytes, and a quarter of the
-  // stacks would then need another page.
+  // `body` consists of two pointers, because Boost keeps it at the top of the stack, beside the fiber's context, and
+  // rounds the size of body and context up to a multiple of 256 bytes. A third pointer would take another 256 bytes,
+  // and a quarter of the stacks would then need another page.
   auto body = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
     fiber.world->fiber_life.enter(fiber, *own);
   };

@@ -162,8 +162,8 @@ void Switcher::offer_turn(Fiber& fiber) noexcept {
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();
   if (next == nullptr) {
-    // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on until its next
-    // blocking call throws RankAborted.
+    // The choice ended the world (for example, the oracle threw or the step budget is spent): this fiber goes on until
+    // its next blocking call throws RankAborted.
     withdraw(fiber);
     fiber.state = Fiber::State::running;
   } else if (next == &fiber) {

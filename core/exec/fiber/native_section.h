@@ -57,7 +57,7 @@ class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}
 
-  // Call it in a fiber that ends inside a NativeSection or NativeScope and will not return: it leaves the section and
+  // Call it in a fiber that ends inside a NativeSection or NativeScope and will not return. Leaves the section and
   // returns the fiber, which is current again. Returns null if this thread has no executor, or is in no section.
   static Fiber* abandon() noexcept {
     if (t_native_fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;

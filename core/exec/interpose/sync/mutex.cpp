@@ -93,7 +93,7 @@ int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex) {
   return result;
 }
 
-// Another thread holds the mutex, or is about to write its id into it.
+// True if another thread holds the mutex, or is about to write its id into the mutex.
 bool held_elsewhere(const Fiber& fiber, const pthread_mutex_t& mutex) {
   const auto holder = world_of(fiber).tags.classify(mutex.__data.__owner);
   return holder == OwnerTags::Holder::other_thread || holder == OwnerTags::Holder::nobody;

@@ -49,7 +49,8 @@ Caller caller_at(void* return_address) {
   return caller;
 }
 
-// At -O0 std::mutex::lock() is a separate function, and the return address lies in it: search the stack for its caller.
+// At -O0, std::mutex::lock() is a separate function, and the return address lies in lock(). Therefore this function
+// searches the stack for the first caller outside of the C++ library's headers.
 Caller caller_around(void* return_address) {
   constexpr std::size_t kFrames = 16;
   std::array<void*, kFrames> stack;

@@ -52,7 +52,7 @@ struct DistributedDataParallelOptions {
   // Copies rank 0's buffers to all ranks, at construction and before each forward in training mode.
   bool broadcast_buffers = true;
 
-  // Finds parameters that took no part in the outputs on any rank, instead of waiting for their gradients.
+  // Finds the parameters that took no part in this rank's outputs, instead of waiting for their gradients.
   bool find_unused_parameters = false;
 
   // With find_unused_parameters: does not reduce a bucket if this rank used none of its parameters. All ranks must
