@@ -77,8 +77,8 @@ class UnitUses {
   std::unordered_map<std::size_t, Units> units_of_class_;
 };
 
-// True for nodes that begin no piece: placeholders, attributes, the output, and the items of a list. Items belong to the
-// piece of the node that returned the list.
+// True for nodes that begin no piece: placeholders, attributes, the output, and the items of a list. Items belong to
+// the piece of the node that returned the list.
 bool is_apart(const Node& node) {
   return node.op() == Op::Placeholder || node.op() == Op::GetAttr || node.op() == Op::Output ||
          (node.op() == Op::CallFunction && node.target() == "_operator.getitem");

@@ -49,10 +49,10 @@ class SegmentRun {
   // True if a region changed tensors in a way that later segments do not expect: it changed properties other than their
   // data, or returned a tensor that shares memory with others.
   bool is_entangled() const noexcept { return entangled_; }
-  // True if a segment changed whether a tensor of the caller requires grad.
+  // True if a segment changed whether an argument, parameter or buffer requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }
-  // True if a segment or region changed the sizes of a tensor of the caller. Then the code cannot run again from its
-  // start: it would find other sizes.
+  // True if a segment or region changed the sizes of a tensor among the arguments. Then the code cannot run again from
+  // its start: it would find other sizes.
   bool changed_sizes() const;
 
  private:

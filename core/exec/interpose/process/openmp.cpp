@@ -30,8 +30,8 @@ void openmp_sections(Region region, void* data, unsigned threads, unsigned count
 void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags)
     REHEARSE_INTERPOSES("GOMP_teams_reg");
 
-// LLVM's run-time library (libomp, libiomp5) starts all regions with this function. `region` gets pointers to two
-// numbers, followed by `count` pointers of the caller.
+// Code that is compiled for LLVM's run-time library (libomp, libiomp5) starts all regions with this function. The
+// function `region` gets pointers to two numbers, followed by `count` pointers of the caller.
 void openmp_fork_call(void* location, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
 
 namespace {

@@ -71,8 +71,8 @@ long next_random(ProcessState& state) {
   return number;
 }
 
-// The table in use, as initstate() and setstate() return it. `state` points behind the table's first word, in which
-// glibc keeps the table's kind.
+// The table in use, as initstate() and setstate() return it. `random.state` points behind the table's first word, in
+// which glibc keeps the table's kind.
 char* table_in_use(const ProcessState& state) { return reinterpret_cast<char*>(state.random.state - 1); }
 
 // Copies a result of libc's own function, because the next caller would overwrite it.
