@@ -69,7 +69,7 @@ bool is_entry(const std::uint8_t* code) noexcept { return code[0] == 0x0f && cod
 std::string_view interrupted_call(const void* context) noexcept {
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* const next = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
-  // True if the kernel will restart the call after the handler. Then the call's number is in its register again.
+  // True if the kernel will restart the call after the handler. Then RAX contains the call's number again.
   const bool again = is_entry(next);
   if (!again && (registers[REG_RAX] != -EINTR || !is_entry(next - 2))) return "";
   const auto name = again ? name_of_call(registers[REG_RAX]) : "";

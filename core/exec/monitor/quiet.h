@@ -29,7 +29,7 @@ class Quiet {
   void discount(std::chrono::nanoseconds cpu) noexcept { cpu_ = cpu; }
 
  private:
-  // The CPU time that the observations themselves take per second.
+  // At most this much CPU time per second counts as nothing done, because the observations themselves take some.
   static constexpr std::chrono::milliseconds kIdleCpu{20};
 
   std::uint64_t switches_ = 0;

@@ -17,8 +17,8 @@ namespace {
 
 constinit Real<int (*)(pthread_once_t*, void (*)())> real_once("pthread_once");
 
-// glibc's protocol. Its higher bits count forks, because a routine interrupted by a fork runs again in the child. A
-// world does not fork, so they are 0.
+// glibc's protocol. glibc also counts forks in the higher bits, because a routine interrupted by a fork runs again in
+// the child. Fibers leave these bits 0.
 constexpr int kInProgress = 1;
 constexpr int kOnceDone = 2;
 
