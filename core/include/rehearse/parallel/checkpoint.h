@@ -61,10 +61,11 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 // running means twice; and every rank calls the function's collectives twice.
 //
 // Throws CheckpointError if the function changes an input in place, or keeps a tensor of its own that has an autograd
-// history; if the second run (in backward()) uses other tensors that require grad than the first; if the two runs
-// return different numbers of tensors, or differ in which results require grad; if the backward is to be differentiated
-// again (create_graph); or if an input has a tangent of forward-mode differentiation. An exception of the function
-// reaches the caller of checkpoint() or of backward(). Source: torch/utils/checkpoint.py, with use_reentrant = false.
+// history. Also throws it if the second run (in backward()) uses other tensors that require grad than the first run,
+// returns another number of tensors, or differs in which results require grad. Also throws it if the backward is to be
+// differentiated again (create_graph), or if an input has a tangent of forward-mode differentiation. An exception of
+// the function reaches the caller of checkpoint() or of backward(). Source: torch/utils/checkpoint.py, with
+// use_reentrant = false.
 template <class Function, class... Inputs>
 auto checkpoint(Function function, Inputs... inputs) {
   using Result = std::decay_t<std::invoke_result_t<Function&, Inputs&...>>;
