@@ -21,9 +21,10 @@ struct CountingRules {
   // Counts a parameter that DDP ignores if its module was inlined into the graph, because the placeholder's fake tensor
   // has lost the mark. Ignored parameters of called modules, and ignored attributes, never count.
   bool ignored_if_inlined = false;
-  // True, as in PyTorch: counts a parameter at each use, and an attribute at each fetch. Counts a called module once, at
-  // its last call, with all its parameters, even if another module shares them. A full bucket can be cut off if a later
-  // node uses any of its values, fetched ones too. So a bucket may contain only fetches. Such a bucket has no piece.
+  // True, as in PyTorch: counts a parameter at each use, and an attribute at each fetch. Counts a called module once,
+  // at its last call, with all its parameters, even if another module shares them. A full bucket can be cut off if a
+  // later node uses any of its values, fetched ones too. So a bucket may contain only fetches. Such a bucket has no
+  // piece.
   // False: counts each parameter once, at its first use in the graph, because backward completes its gradient there.
   // A node uses a parameter if it takes the parameter's placeholder, if it takes the fetched attribute in any argument,
   // or if it calls the parameter's module. Attributes that are one tensor count as one parameter. A later use of a
