@@ -204,7 +204,7 @@ void GroupHistory::diagnose_open(std::uint64_t sequence, const std::vector<Made>
 }
 
 // Two ranks' messages pair up in order. If the recorder of one of the two ranks has dropped calls, nobody knows the
-// places of complete messages in that order, so this leaves them out.
+// places of complete messages in that order, so this function leaves out the complete messages.
 void GroupHistory::diagnose_messages(GroupDiagnosis& diagnosis) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {

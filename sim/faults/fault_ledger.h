@@ -21,8 +21,8 @@ namespace rehearse::sim {
 class FaultLedger {
  public:
   static constexpr int kNoRank = -1;
-  // Applies a fault that needs no call, at its time. `rank` is kNoRank for a fault without a rank. For a fault of ended
-  // ranks, the ledger calls this only if the rank has ended by then.
+  // Applies a fault that needs no call, at its time. `rank` is kNoRank for a fault without a rank. If the fault acts on
+  // ended ranks (FaultTraits::of_ended), the ledger calls this only if the rank has ended by that time.
   using Inject = std::function<void(FaultPlan& plan, int rank)>;
 
   FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor);

@@ -36,7 +36,8 @@ bool needs_no_call(const Fault& fault);
 // the fault on which it depends. Nothing: that other fault has not fired.
 std::optional<VirtualTime> due(const Fault& fault, const std::vector<FaultPlan>& plans);
 
-// A part of a run's identity: what each fault did, where and when, but not what brought it about. 0: none fired.
+// A hash for the run's identity: of what each fault did, where and when, but not of what brought it about. 0: no fault
+// fired.
 std::uint64_t hash_of(const std::vector<FaultPlan>& plans);
 
 }  // namespace rehearse::sim

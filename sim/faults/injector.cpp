@@ -280,9 +280,9 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
   }
 }
 
-// Fails a call on a group if a rank of the group was lost and its connections broke. If the group is newer than the
-// loss, this lasts only until that rank begins again. Also fails every call that a restarted rank makes on one of its
-// old groups.
+// Fails a call on a group if a rank of the group was lost and that rank's connections broke. If the group is newer than
+// the loss, its calls fail only until that rank begins again. Also fails every call that a restarted rank makes on one
+// of its old groups.
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;

@@ -32,13 +32,13 @@ struct RunResults {
 // The operations that a file needs.
 enum class Events {
   none,
-  all,    // not written by sweeps, runs that died, and large runs (see leave_out_large_files())
-  known,  // as `all`, but sweeps and runs that died write the file with the known operations
+  all,    // sweeps, runs that died, and large runs (see leave_out_large_files()) do not write the file
+  known,  // as `all`, but sweeps and runs that died write the file, with the operations that are known
 };
 
 enum class Written {
   always,
-  when_asked,  // if the scenario asks for it, and in real runs, for comparison with another mode
+  when_asked,  // if the scenario asks for it; by default also in real runs and in `validate`, to compare modes
 };
 
 struct ReportFile {

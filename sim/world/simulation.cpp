@@ -135,7 +135,7 @@ void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& optio
   }
 }
 
-// Notes ranks that polled the store and made no other call of a group in the meantime.
+// Notes ranks that were still polling the store at the end, and made no call on a group since their first poll.
 void note_polls(const fakes::StoreState& keys, RunRecord& record) {
   for (const auto& [rank, polls] : keys.polls()) {
     const auto* const call = record.events.last(rank);

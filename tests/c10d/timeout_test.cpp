@@ -53,7 +53,8 @@ TEST(Timeouts, UncaughtErrorOfAFuture_IsATimeoutWithTheLateRank) {
   EXPECT_THAT(report.headline, HasSubstr(" in allreduce #1 on group \"world\" until the timeout at 3 s"));
 }
 
-// Any rank may run first when the first timeout expires: the rank whose timeout it is, or one that fails with it.
+// Any rank may run first when the first timeout expires: the rank whose timeout it is, or a rank whose call fails
+// because of it.
 TEST(Timeouts, RanksThatFailWithTheFirst_AreATimeoutToo) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
     WorldOptions options;

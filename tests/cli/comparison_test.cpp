@@ -143,7 +143,7 @@ TEST(Comparison, OfResults_TakesIntegersShapesAndNaNExactly) {
                           "result \"only\" (0) of rank 1 was given only by simulation"));
 }
 
-// The limit leaves the bytes out of both files, or of one.
+// Because of the limit, both files lack the bytes, or only one of them does.
 TEST(Comparison, OfResultsWithoutTheirBytes_TakesHashesAndFigures) {
   const auto listed = [](const char* name, const at::Tensor& value, std::size_t limit) {
     auto run = run_named(name);

@@ -81,7 +81,7 @@ TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
 // written before the run.
 TEST_F(Crash, Kill_LeavesReportAndLog) {
   scenario("kill");
-  // The watching process holds the pipe open until it has written everything, so `cat` does not end before.
+  // The watching process holds the pipe open until it has written everything, so `cat` does not end earlier.
   const auto finished = run_process("/bin/sh", {"-c", "'" CLI_JOB "' run dies.toml --quiet | cat"}, folder_);
   EXPECT_THAT(finished.out,
               StartsWith("CRASHED: the process ended without a word, as SIGKILL ends one (the system sends "

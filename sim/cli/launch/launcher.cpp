@@ -55,7 +55,7 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks processes to end. Asks a second time those that go on: each of them then reports where its rank is, and ends at
+// Asks processes to end. If a process goes on, asks it a second time: it then reports where its rank is, and ends at
 // once. Kills processes that still run after that.
 class Stopping {
  public:

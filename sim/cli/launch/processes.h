@@ -44,7 +44,7 @@ class Processes {
   ~Processes();
 
   // The system kills the new process when the thread that called start() ends. Throws std::system_error, and
-  // OutputError for the file.
+  // OutputError if `start.printed` cannot be written.
   void start(const ProcessStart& start);
 
   // Blocks until a process prints something or `most` has passed. Then records what was printed, and which processes

@@ -140,8 +140,8 @@ class Merger {
     return true;
   }
 
-  // Decides after all rules: no failure of a rank may become an OK of the job. An example is a failed check whose text
-  // speaks of a lost connection, so that it seems to follow from another rank.
+  // The last rule: if any rank failed, the job must not end OK. For example, the text of a failed check may speak of a
+  // lost connection. Then failed() passes it over, because it seems to follow from another rank's failure.
   bool ended_by_any() {
     const auto verdicts = all_verdicts();
     return std::any_of(verdicts.begin(), verdicts.end(),

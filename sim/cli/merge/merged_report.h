@@ -11,7 +11,7 @@ namespace rehearse::cli {
 
 // The report of one of several processes. If the process left no report: how it ended.
 struct RankReport {
-  std::optional<Report> report;  // by its own rank
+  std::optional<Report> report;  // written by the rank itself
   std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"
 };
 

@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Used if nothing else is known about the rank.
+// Adds the line of a rank about which nothing else is known.
 void add_line(int rank, Report& report) {
   RankLine& line = report.rank_lines.emplace_back();
   line.rank = rank;

@@ -47,8 +47,8 @@ struct WorkerFiles {
 // Leaves the files of seeds that fail. If a seed fails, its output.txt receives what the program printed.
 [[noreturn]] void work(const SweepSetup& setup, WorkerFiles files);
 
-// Copies the content of `printed` to the seed's output.txt and adds that to the report's files. Does nothing if nothing
-// was printed. Throws OutputError.
+// Copies the content of `printed` to the seed's output.txt, and adds output.txt to the report's files. Does nothing if
+// nothing was printed. Throws OutputError.
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report);
 
 }  // namespace rehearse::cli

@@ -29,7 +29,7 @@ struct ModeRun {
 // For example "ranks 0-1", "nobody", "not known".
 std::string culprits_text(const ModeRun& run);
 
-// The comparison of two modes' calls: one by one for each rank and group, collectives and messages separately.
+// Compares the calls of two modes one by one, for each rank and group. Collectives and messages are separate sequences.
 struct CallComparison {
   std::size_t alike = 0;
   std::vector<std::string> differences;  // the first difference of each rank and group

@@ -104,7 +104,7 @@ class Validation {
     run.report = read_of(folder / "report.json", "report", sim::report_from_json);
     run.culprits = sim::culprits_of(run.report);
     std::error_code ignored;
-    // A run whose process died has no such files.
+    // A run whose process died has neither of the next two files.
     if (const auto file = folder / "calls.json"; std::filesystem::exists(file, ignored))
       run.calls = read_of(file, "list of calls", sim::calls_from_json);
     if (const auto file = folder / "results.json"; std::filesystem::exists(file, ignored))

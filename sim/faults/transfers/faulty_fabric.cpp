@@ -157,8 +157,8 @@ auto FaultyFabric::overtaken_by(const Marked& pair) -> std::vector<Marked*> {
   return overtaken;
 }
 
-// Launches these transfers, and those that have waited behind them. A launched transfer may complete at once, and
-// others with it.
+// Launches the transfers in `next`, and those that have waited behind them. A launched transfer may complete at once,
+// and other transfers may complete with it.
 void FaultyFabric::launch_all(std::vector<Marked*> next) {
   for (std::size_t i = 0; i < next.size(); ++i) {
     if (!under_way_.follows(next[i])) continue;

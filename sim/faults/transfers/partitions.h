@@ -33,7 +33,7 @@ class Partitions {
   // ranks. `sender`: the sender of a pair, for receives from any source; negative: unknown.
   bool stops(const comm::Transfer& transfer, int sender) const;
 
-  // `then` runs whenever a cut ends, in any context.
+  // `then` runs whenever a cut ends, on a fiber or in the scheduler's own context.
   void when_healed(std::function<void()> then) { healed_.push_back(std::move(then)); }
 
  private:

@@ -64,7 +64,8 @@ class DifferentPlaces {
     return common == 0 && call.front()->seq_id == groups_.at(log_.group(*call.front()).name);
   }
 
-  // If all ranks called through one helper, its line says little. So name the first lines that differ, further out.
+  // If all ranks called through one helper, its line says little. So follow the stacks outwards, and also name the
+  // first lines that differ.
   std::vector<CallPlaces::Side> sides_of(const Call& call) {
     std::vector<const Lines*> all;
     for (const Event* event : call) all.push_back(&places_.lines(log_.call_site(*event)));

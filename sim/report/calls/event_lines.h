@@ -15,7 +15,7 @@ namespace rehearse::sim {
 
 inline constexpr std::size_t kEventLinesShown = 10;  // the last calls of a run
 
-// For Report::stuck_since.
+// The value of Report::stuck_since.
 std::optional<VirtualTime> stuck_since(const exec::RunOutcome& outcome, Verdict verdict);
 
 // The last calls of a run, oldest first. Ranks that made the same call at the same time share a line. In a deadlock or

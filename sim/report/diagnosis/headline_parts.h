@@ -22,9 +22,10 @@ std::string still_running(const std::vector<RankLine>& lines);
 // For example "; rank 2 failed, too: out of disk". Leaves out errors that follow from the failure of another rank.
 std::string other_failures(const exec::RankFailure& first, const std::vector<exec::RankFailure>& all);
 
-// The timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For example
-// "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step;
-// then ". If these ranks had returned, they are a cause. Empty if the failure does not follow from a timeout.
+// Names the timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For
+// example "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41
+// in step; then ". If all ranks without the call have returned, they are a cause. Empty if the failure does not follow
+// from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
 // For example "; rank 1 never called allreduce #1 on group "world"": the ranks for which `rank` waited in vain, if

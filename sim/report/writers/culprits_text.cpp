@@ -61,8 +61,8 @@ std::string text_of_culprits(const CulpritPlace& place) {
   return fmt::format("{}, after {} at {}", ranks, calls, place.where);
 }
 
-// False if the headline already has all places, or if more than half of the ranks are culprits (as in a ring, or if a
-// single rank made a call): then the line would single out nobody.
+// False if the headline already has all places, or if more than half of the ranks are culprits (as in a ring, or if
+// only one rank made a call): then the line would single out nobody.
 bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& places, std::size_t culprits) {
   const auto is_in_headline = [&](const CulpritPlace& place) {
     return place.where.empty() || report.headline.find(" at " + place.where) != std::string::npos;

@@ -104,8 +104,8 @@ Fault parse_fault_family(std::string_view text);
 // Faults that each run draws for itself. Every draw is a choice of the Oracle. Each family takes part with a
 // probability of one half, until the run has `faults_most` faults. The run draws one of the family's ranks; a partition
 // keeps the ranks that it names. If a family leaves its moment open, the run draws the moment, too: a call (by its
-// number on the rank or in its group), every call with some probability, or a time. For faults of store keys, the first
-// call that fits takes the place of a numbered one.
+// number on the rank or in its group), every call with some probability, or a time. For faults of store keys, the
+// run draws no number of a call: it may draw the first call that fits instead.
 struct SwarmOptions {
   bool on = false;
   std::vector<Fault> families = {};
