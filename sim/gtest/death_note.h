@@ -11,8 +11,8 @@
 namespace rehearse {
 
 // A signal that ends the process (a fault, abort()) prevents the report. While a DeathNote exists, such a signal writes
-// one line to stderr: which check, seed and rank it was, and how to run it again. Then the signal takes its usual
-// effect.
+// one line to stderr: which check, seed and rank were running, and how to run the check again. Then the signal takes
+// its usual effect.
 //
 // If several notes exist, the newest one counts.
 class DeathNote {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CPU time of the memory checkers: a training step under DistributedDataParallel with each checker, and with both,
-// compared with the same step without them. The variants take turns in one process. `ratio` is the quotient of the
-// least times.
+// compared with the same step without checkers. The variants take turns in one process. `ratio` is the least time with
+// checkers, divided by the least time without.
 //   wide   an MLP 1024-1024-1024-10, batch 8: memory traffic takes most of the time
 //   deep   24 layers of 64, batch 8: small operators, so that the cost of boxing their arguments shows
 // A second benchmark measures many all-gathers in flight at once, with all waits at the end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CPU time of DistributedDataParallel: a training step of an MLP 1024-1024-1024-10, batch 8, SGD, per rank, and of a
-// reference in the same run. `ratio` is the quotient of the least times of both.
+// CPU time of DistributedDataParallel, per rank: a training step (an MLP 1024-1024-1024-10, batch 8, SGD), compared
+// with a reference in the same run. `ratio` is the least time of the step, divided by the least time of the reference.
 //   ddp_step/views    gradient_as_bucket_view; the reference trains the same models one after the other and averages
 //                     their gradients in place
 //   ddp_step/default  default options; the reference is LibTorch's reducer alone, on a back end that averages in place

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CPU time of FullyShardedDataParallel: a training step (forward, backward, SGD) of a transformer, per rank, compared
-// with the same step under DistributedDataParallel. Both take turns in the same run. `ratio` is the quotient of the
-// least times of both.
+// CPU time of FullyShardedDataParallel, per rank: a training step (forward, backward, SGD) of a transformer, compared
+// with the same step under DistributedDataParallel. The two steps take turns in the same run. `ratio` is the least time
+// under FullyShardedDataParallel, divided by the least time under DistributedDataParallel.
 #include <algorithm>
 #include <limits>
 #include <memory>

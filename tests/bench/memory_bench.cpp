@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Resident memory per rank, measured in fresh processes: the memory of a world of n ranks, less that of the same
-// program after a world of two ranks (libraries, caches, touched pages of code), divided by n. Measured while all ranks
-// live, before their last barrier. `peak_KB` is computed in the same way from the highest value of the whole run.
+// Resident memory per rank. A fresh process first runs a world of two ranks, which loads libraries, caches and pages of
+// code. Then it runs a world of n ranks. The result is the growth from the end of the first world until all n ranks
+// live, before their last barrier, divided by n. `peak_KB` is computed in the same way from the highest value of the
+// whole run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

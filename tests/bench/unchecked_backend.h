@@ -15,8 +15,8 @@
 namespace rehearse::bench {
 
 // The least that a reducer needs: the n-th call of each rank matches the n-th call of the others. If the calls are
-// all-reduces, the last rank to arrive adds all tensors into the tensor of the first, and copies the sum to the others.
-// Nothing is checked, recorded or scheduled.
+// all-reduces, the last rank to arrive adds all tensors into the tensor of the first rank that arrived, and copies the
+// sum to the other tensors. This back end checks, records and schedules nothing.
 class UncheckedBackend : public c10d::Backend {
  public:
   struct Match {

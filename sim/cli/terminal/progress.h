@@ -16,8 +16,8 @@ std::chrono::nanoseconds real_time() noexcept;
 // Shows people how far a run is: "12/20 60%  3.1/s  2.6 s left  loss 2.31".
 //
 // On a terminal it redraws one line, at most ten times a second and once more at the end. Elsewhere it writes lines of
-// a log: one at the first step and one for each tenth of the work (for each doubling if the total is unknown) or, with
-// Lines::seconds, one every few seconds.
+// a log. With Lines::seconds, it writes a line every few seconds. Otherwise it writes a line at the first step and one
+// for each tenth of the work or, if the total is unknown, for each doubling.
 class Progress {
  public:
   using Clock = std::function<std::chrono::nanoseconds()>;

@@ -28,9 +28,9 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 // from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
-// For example "; rank 1 never called allreduce #1 on group "world"": the ranks for which `rank` waited in vain, if
-// `wait` is a collective that they had not called when the world ended. Empty if there are none, or if nobody knows.
-// `record` must have the calls of all ranks.
+// Names the ranks that never called the collective in which `rank` waited for them, for example "; rank 1 never called
+// allreduce #1 on group "world"". Empty if there are none, if `wait` is no collective, or if nobody knows. `record` must
+// have the calls of all ranks.
 std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);

@@ -30,8 +30,9 @@ namespace rehearse {
 // Blocking: run() returns when every rank has ended. Threads: a thread runs one world at a time.
 // Errors: the report describes failures of ranks; run() does not throw them. The constructor throws
 // std::invalid_argument, naming the field, for options that make no sense. run() throws std::system_error if the system
-// has no room for so many ranks (the message names the limit and how to raise it), std::logic_error inside a rank of
-// another world, RunnerUnavailable, and whatever the oracle throws (for example because a replay does not fit).
+// has no room for so many ranks; the message names the limit and how to raise it. Inside a rank of another world, run()
+// throws std::logic_error. If a real run cannot begin, it throws RunnerUnavailable. It also throws whatever the oracle
+// throws, for example because a replay does not fit.
 class World {
  public:
   using Body = std::function<void(RankContext&)>;

@@ -74,8 +74,8 @@ enum class PastEnd {
   stop,    // throws
 };
 
-// Answers from a log. choose() throws ReplayError if the run makes another choice than the log has, and with
-// PastEnd::stop also at the first choice after the end of the log.
+// Answers from a log. choose() throws ReplayError if the run makes another choice than the log has. With PastEnd::stop,
+// it also throws at the first choice after the end of the log.
 class ReplayOracle final : public Oracle {
  public:
   // `seed` feeds the answers of PastEnd::random.
