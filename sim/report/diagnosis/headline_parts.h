@@ -29,8 +29,8 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
 // Names the ranks that never called the collective in which `rank` waited for them, for example "; rank 1 never called
-// allreduce #1 on group "world"". Empty if there are none, if `wait` is no collective, or if nobody knows. `record` must
-// have the calls of all ranks.
+// allreduce #1 on group "world"". Empty if there are none, if `wait` is no collective, or if nobody knows. `record`
+// must have the calls of all ranks.
 std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
