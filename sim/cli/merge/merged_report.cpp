@@ -140,8 +140,8 @@ class Merger {
     return true;
   }
 
-  // The last rule: if any rank failed, the job must not end OK. For example, the text of a failed check may speak of a
-  // lost connection. Then failed() passes it over, because it seems to follow from another rank's failure.
+  // The last rule: if any rank's verdict is not OK, the job's verdict is not OK either. For example, the text of a
+  // failed check may speak of a lost connection. Then failed() skips it, because it seems to follow from other ranks.
   bool ended_by_any() {
     const auto verdicts = all_verdicts();
     return std::any_of(verdicts.begin(), verdicts.end(),

@@ -18,9 +18,9 @@
 namespace rehearse::cli {
 
 // The worker processes of a sweep. A worker is a fork of this process, which therefore must not have threads. A worker
-// runs one world after another. If a worker dies, a new one replaces it, and the seed that the dead worker ran
-// has a result like any other seed (Verdict::crashed). A seed that does not end within Arguments::time_limit has a
-// result, too (Verdict::interrupted), even if its worker must be killed and replaced.
+// runs one world after another. If a worker dies, a new one replaces it, and the seed that the dead worker ran has
+// a result like any other seed (Verdict::crashed). A seed that does not end within Arguments::time_limit has a result,
+// too (Verdict::interrupted), even if its worker must be killed and replaced.
 class Workers {
  public:
   // `setup` must outlive this object. Throws std::system_error if processes or pipes are not available.

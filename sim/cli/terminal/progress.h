@@ -17,7 +17,7 @@ std::chrono::nanoseconds real_time() noexcept;
 //
 // On a terminal it redraws one line, at most ten times a second and once more at the end. Elsewhere it writes lines of
 // a log. With Lines::seconds, it writes a line every few seconds. Otherwise it writes a line at the first step and one
-// for each tenth of the work or, if the total is unknown, for each doubling.
+// for each tenth of the work or, if the total is unknown, for each doubling of the number of steps.
 class Progress {
  public:
   using Clock = std::function<std::chrono::nanoseconds()>;

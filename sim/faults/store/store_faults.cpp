@@ -63,7 +63,7 @@ void StoreFaults::before(std::string_view call, const std::vector<std::string>& 
   if (row->access == StoreAccess::reads) inject(call, keys);
 }
 
-// Fires faults that fit any call, such as a crash, if they name this call of the store.
+// Fires faults that may happen at any kind of call, such as a crash, if they name this call of the store.
 void StoreFaults::meet(std::string_view call, const std::vector<std::string>& keys, int rank) {
   const auto number = ++calls_of_ranks_[{rank, call}];
   for (auto& plan : ledger_->plans()) {
