@@ -29,7 +29,7 @@ class NearMisses {
 
   // Notes that the call for which the fault was planned failed before the fault could fire, and why.
   void refuse(const std::string& why) { refused_ = why; }
-  // Like refuse(), for a call that look_at() does not get.
+  // Like refuse(), for a call of the store. Counts the call, because look_at() gets only calls on groups.
   void refuse_its_kind(const std::string& why) {
     ++calls_;
     refuse(why);

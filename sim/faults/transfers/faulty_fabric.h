@@ -68,7 +68,7 @@ class FaultyFabric final : public comm::ForwardingFabric {
   const Partitions& partitions_;
   comm::FollowedTransfers<Marked> under_way_;
   bool follows_all_ = false;
-  std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // each sender's last number
+  std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // by group and sender: the last number
 };
 
 }  // namespace rehearse::sim
