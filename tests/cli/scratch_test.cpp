@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a seed fails, the scratch files of its ranks are kept, in a folder for this seed. A sweep reports files
-// that several seeds wrote.
+// Contract: if a seed fails, the scratch files of its ranks are kept, in a folder for this seed. A sweep reports each
+// file that more than one seed wrote.
 #include <string>
 #include <vector>
 

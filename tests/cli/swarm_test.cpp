@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a sweep compares each run with its scenario's expectation. With --swarm, each seed draws faults from the
 // scenario's families, and the report of the seed names them. The shards of a sweep, together, find what the sweep
-// without shards finds. The schedule "pct" sweeps and replays like any other schedule.
+// without shards finds. Sweeps and replays accept the schedule "pct" like any other schedule.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ TEST_F(Swarm, OfASeed_IsTheSameAloneAndReplays) {
   EXPECT_THAT(again.out, HasSubstr("fault: " + report["faults"][0]["fault"].get<std::string>() + ": fired on rank "));
 }
 
-// The command line that replays a seed gives the run of the sweep, with the same ranks, faults and preemption.
+// The command line that replays a seed repeats the seed's run in the sweep, with the same ranks, faults and preemption.
 TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
   scenario("races", "", "[swarm]\nfamilies = [\"crash peers=disconnect\", \"pause for=1ms\"]\ncalls = 4\n");
   const auto swept = json_of({"sweep", "races.toml", "--seeds=1..20", "--swarm", "--ranks=5", "--keep-going"});

@@ -239,8 +239,8 @@ TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
   EXPECT_EQ(CallSite().how_to_see_lines(), "");
 }
 
-// without_lines.cpp has no line tables. It captures in a lambda that std::function calls, and the compiler inlines the
-// code of std::function.
+// without_lines.cpp has no line tables. It captures the call site in a lambda that std::function calls, and the
+// compiler inlines the code of std::function.
 TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
   const auto site = without_lines::in_a_function();
   EXPECT_THAT(site.describe(), StartsWith("without_lines::in_a_function::lambda"));

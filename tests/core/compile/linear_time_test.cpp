@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The compile time of a layer must not grow with the number of layers. The test measures the CPU time of this thread
-// and takes the least of three runs. A quadratic term that is a tenth of the cost at 100 layers doubles the cost per
-// layer at 1,200.
+// and takes the least of three runs. If a quadratic term were a tenth of the cost at 100 layers, the cost per layer
+// would double at 1,200 layers.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

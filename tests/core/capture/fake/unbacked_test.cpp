@@ -8,7 +8,7 @@
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
-// Sizes that only the running program knows.
+// Sizes that depend on data, such as the number of rows of nonzero()'s result. Fakes have unbacked symbols for them.
 namespace rehearse::capture::test {
 namespace {
 
@@ -48,9 +48,9 @@ TEST_F(Unbacked, Nonzero_BringsASymbolThatOperatorsCarry) {
   EXPECT_TRUE(shapes_->guards().empty());
 }
 
-// nonzero() returns a column-major tensor, and an operator that iterates over its elements keeps that layout. LibTorch
-// asks whether u0 is larger than 1 before it chooses the strides. The answer must be yes, as for a tensor with several
-// rows.
+// nonzero() returns a column-major tensor, and an operator that iterates over its elements keeps that layout. Before
+// LibTorch chooses the strides, it asks whether the number of rows, u0, is larger than 1. The answer must be yes, as
+// for a tensor with several rows.
 TEST_F(Unbacked, StridesOfAResultFollowTheColumnsOfNonzero) {
   const at::Tensor places = at::nonzero(fake({6, 4}));
   EXPECT_THAT(texts((places + 1).sym_strides()), ElementsAre("1", "u0"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A joint capture refuses some functions, and leaves the state outside the function unchanged.
+// A joint capture changes neither the examples nor the graph's constants, and makes no calls on groups. It refuses
+// examples and graphs that it cannot capture.
 #include <functional>
 
 #include <ATen/ATen.h>

@@ -19,7 +19,7 @@
 namespace rehearse::capture::test {
 namespace {
 
-// One parameter of BERT has two names. Dynamo lists it under the first one, named_parameters() under the second.
+// One parameter of BERT has two names. Dynamo's list has the key of this map, and named_parameters() has the value.
 const std::map<std::string, std::string> kNameHere = {{"cls.predictions.decoder.bias", "cls.predictions.bias"}};
 
 nlohmann::json recorded_bert(const std::string& shape) {

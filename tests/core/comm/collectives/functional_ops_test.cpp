@@ -46,7 +46,7 @@ TEST_P(FunctionalOps, AllGather_NewAndOut) {
     EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
     auto output = at::zeros({2 * ranks, 3}, at::kDouble);
     into.call(input, ranks, "world", output);
-    wait(output);  // not the call's result, which is the input if LibTorch boxes the call
+    wait(output);  // not the call's result: if LibTorch boxes the call, the result is `input`
     EXPECT_TRUE(at::equal(output, expected));
   });
 }

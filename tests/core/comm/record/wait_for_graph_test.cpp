@@ -128,10 +128,11 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   EXPECT_THAT(through_thread.dead_ends, IsEmpty());
 }
 
-// First, a thousand ranks form one ring. Then each half of a group waits for the other half. In the ring, each rank's
-// search goes round once, and then no rank remains. In the halves, every cycle has two ranks. Search k (from 0) begins
-// at the lowest remaining rank. It follows that rank's 512 - k edges to the remaining ranks of the other half, and then
-// the first edge of one of those ranks, which leads back.
+// First, a thousand ranks form one ring. Then each half of a group waits for the other half. In the ring, the search
+// from each rank follows every edge once and finds the ring. Without the ring's ranks, no rank remains. In the halves,
+// every cycle that a search finds has two ranks. Search k (from 0) begins at the lowest remaining rank. It follows that
+// rank's 512 - k edges to the remaining ranks of the other half, and then the first edge of one of those ranks, which
+// leads back.
 TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;

@@ -209,7 +209,7 @@ std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(exec::this_rank::now() - begin);
 }
 
-// As in NCCL, the extension applies until the first operation that got it ends.
+// As in NCCL, the first call after an extension has it. So do all calls that start before this first call ends.
 TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
   options.timeout = 100ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {

@@ -321,8 +321,8 @@ TEST(AotEager, TangentsOfAllForms) {
       EXPECT_TRUE(at::equal(mine[i], expected[i])) << "strides " << tangent.strides() << ", input " << i;
     }
   }
-  // One backward is for results 0 and 1. Five are for the layouts of result 0's tangent: the last tangent has gaps, so
-  // it is copied, and the copy is contiguous like the first tangent.
+  // One recorded backward is for both results together. The six tangents of result 0 add only five backwards: the last
+  // tangent has gaps, so it is copied, and the copy is contiguous like the first tangent.
   EXPECT_EQ(net.compiled().program->backwards().recorded(), 6U);
 }
 

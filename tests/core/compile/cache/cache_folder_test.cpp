@@ -130,8 +130,8 @@ TEST_F(Folder, TheOldestFilesGoFirst) {
   EXPECT_TRUE(fs::exists(path_ / "a.stranger"));
 }
 
-// Writes a text of one letter 200 times and reads after each write, while another process does the same with another
-// letter and length. Returns 0 if each read finds a text of a single letter.
+// Writes the same text 200 times, and reads after each write. The text consists of `letter` alone. Meanwhile, another
+// process does the same with another letter and another length. Returns 0 if no text that it reads mixes letters.
 int write_and_read(const CacheFolder& folder, char letter) {
   const std::string text(letter == 'a' ? 100000 : 3000, letter);
   for (int i = 0; i < 200; ++i) {

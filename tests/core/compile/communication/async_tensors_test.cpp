@@ -102,8 +102,8 @@ TEST(CompiledAsyncTensors, AreResults) {
   }
 }
 
-// If a graph changes an argument, aot_eager copies the argument before it runs the graph. It must not copy an argument
-// before the wait, so such a graph runs under eager autograd.
+// If a graph changes an argument, aot_eager copies the argument before it runs the graph. An argument whose collective
+// is in flight must not be copied before the wait. So a graph that changes such an argument runs under eager autograd.
 TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {

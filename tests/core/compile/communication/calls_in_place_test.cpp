@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares c10d's in-place calls that a graph makes with the same code in eager mode. Results must have the same bits,
-// and each rank must make as many calls as in eager mode.
+// Functions with c10d's in-place calls run compiled and in eager mode. In both modes, results must have the same bits,
+// and each rank must make the same number of calls.
 #include <functional>
 #include <string>
 #include <vector>

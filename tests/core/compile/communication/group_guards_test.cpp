@@ -116,8 +116,8 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
-// Several ways to use a group that the function holds by reference. In a later call, the variable could have another
-// group.
+// Several ways to use a group that a lambda captures by reference. In a later call, the captured variable could have
+// another group.
 TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },

@@ -77,7 +77,7 @@ TEST(VerifyCollectives, GuardCollectives_SeeTheChange) {
   });
 }
 
-// The ranks exchange sizes after the code has run. Those sizes count from the next compilation on.
+// The ranks exchange sizes after the code has run. The next compilation is the first one that uses these sizes.
 TEST(VerifyCollectives, SizesOfOtherRanks_CountFromTheNextCompilation) {
   on_ranks([](RankContext& ctx) {
     Hidden hidden;

@@ -125,7 +125,7 @@ TEST(GuardSet, OneTensorTwiceIsAnotherCallThanTwoTensors) {
             "x1: expected a tensor of its own, found the tensor x0");
 }
 
-// If an argument was a parameter at capture, it must stay that parameter.
+// If an argument was a parameter at capture, later calls must pass the same parameter.
 TEST(GuardSet, AnArgumentThatIsAParameterStaysIt) {
   const at::Tensor weight = at::ones({3});
   const Leaves same({weight});

@@ -38,7 +38,7 @@ TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   }
 }
 
-// After a read, the code asks whether a tensor is a view. The graph before the read returns no view but a plain tensor,
+// After a read, the code asks whether a tensor is a view. The graph before the read returns a plain tensor, not a view,
 // so the first call cannot answer the question and throws. Later calls run in eager mode.
 TEST(BehindARefusal, QuestionsBehindARead) {
   using Question = bool (*)(const at::Tensor& rows);
@@ -252,7 +252,7 @@ TEST(BehindARefusal, AnArgumentThatChangedItsSizes_EndsTheCall) {
   } catch (const CompileError& error) {
     EXPECT_THAT(error.what(), HasSubstr("changes the sizes of an argument before it reads data"));
   }
-  EXPECT_THAT(compiled.explain().refusal, HasSubstr("set_data"));  // what made the code run again
+  EXPECT_THAT(compiled.explain().refusal, HasSubstr("set_data"));  // the call that no graph can hold
   for (int call = 0; call < 2; ++call) {
     EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
   }

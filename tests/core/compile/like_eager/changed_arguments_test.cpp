@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that change arguments other than tensors through references. Each call changes these arguments as eager
-// mode does. The tests also cover which overload is called.
+// Functions take numbers, texts, containers and structs by reference and change them. Each compiled call changes these
+// arguments as eager mode does. The tests also cover which overload is called.
 #include <array>
 #include <map>
 #include <optional>

@@ -110,7 +110,7 @@ TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
   EXPECT_EQ(by_graph, 0);
 }
 
-// A gradient of several terms. Eager mode adds the argument's own term last.
+// The gradient of `x` has one term for each result. Eager mode adds the term of the result that is `x` itself last.
 TEST(ExceptionsFromEager, InWhichOrderGradientsAreAdded) {
   const at::Tensor scales = at::arange(64, at::kFloat) / 7;
   const auto function = [&](const at::Tensor& x) {

@@ -267,8 +267,8 @@ TEST(Histories, OfResultsThatTheCallerChanges) {
   }
 }
 
-// Even without gradients, a result must not be a view of a tensor that only the graph has. The second graph also has a
-// gradient: it makes a leaf.
+// Even without gradients, a result must not be a view of a tensor that only the graph has. If `makes_leaf` is true, the
+// function also makes a leaf, and its second result requires a gradient.
 TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   for (const bool makes_leaf : {false, true}) {
     const auto function = [=](const at::Tensor& x) {

@@ -293,7 +293,8 @@ TEST(Refused, AReadAndACatchInOneGraph) {
   EXPECT_THROW(compiled(at::ones({2})), capture::DataDependentRead);
 }
 
-// The power has 1,001 terms with coefficients of more than 64 bits, but the number itself is small.
+// The code computes (size - 2)^1000. As a polynomial in the size, this power has coefficients of more than 64 bits. For
+// size 3, its value is 1.
 TEST(Refused, ArithmeticThatASymbolicSizeCannotDo) {
   const auto function = [](const at::Tensor& x) {
     c10::SymInt product = 1;

@@ -65,8 +65,8 @@ TEST(Versions, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
 }
 
-// Changes and views a tensor and asks for its version in between. The test calls this function with and without
-// gradients, at several lengths and with several versions of `w`.
+// Changes two tensors, one of them also through a view, and asks for their versions between the changes. The test calls
+// this function with and without gradients, at several lengths and with several versions of `w`.
 std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
   std::vector<c10::SymInt> seen = {version(w)};
   const at::Tensor result = w.sin() * x, own = x.detach().clone();
@@ -137,7 +137,7 @@ TEST(Versions, WhereSizesAreSymbols) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// A piece of a split graph could not count the changes that other pieces make.
+// A graph that asks for a version is not split, because a piece could not count the changes that other pieces make.
 TEST(Versions, KeepAGraphInOnePiece) {
   Layers net([](LayersImpl& layers, const at::Tensor& x) {
     const at::Tensor h = layers.a->forward(x);

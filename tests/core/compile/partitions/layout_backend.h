@@ -19,9 +19,9 @@
 namespace rehearse::test {
 
 enum class OutputLayout {
-  ChannelsLast,  // only of tensors of 4 dimensions
-  Reversed,      // the first dimension is the innermost; only of tensors of at least 2 dimensions
-  Padded,        // two elements before the first row, and one between rows; only of the same tensors as Reversed
+  ChannelsLast,  // only for tensors of 4 dimensions
+  Reversed,      // the first dimension is the innermost; only for tensors of at least 2 dimensions
+  Padded,        // 2 unused elements before the first row, 1 between rows; only for tensors of at least 2 dimensions
 };
 enum class Statement { True, None, False };
 

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 
 using Change = at::Tensor (*)(at::Tensor product, at::Tensor alias);
 
-// The first piece makes the product, and a tensor that may be an alias of it. The second piece gets both.
+// The first piece computes a product and a tensor that may be an alias of the product. The second piece gets both.
 struct AliasedImpl : torch::nn::Module {
   AliasedImpl(at::Tensor (*alias)(const at::Tensor&), Change change)
       : weight1(register_parameter("weight1", at::randn({512, 512}))),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More seed tests of TestSingleProc and TestMultiProc: regions across cuts, a batch size that changes, a tensor whose
-// collective is pending, a guard on a group.
+// More seed tests of TestSingleProc and TestMultiProc: autocast and grad-mode regions across cuts, a batch size that
+// changes, a tensor whose collective is pending, a guard on a group.
 #include <tuple>
 #include <vector>
 
@@ -47,7 +47,8 @@ class AutocastScope {
   at::ScalarType dtype_before_ = at::autocast::get_autocast_dtype(at::kCPU);
 };
 
-// Runs all of Toy inside a region. Each weight has 4,000,000 bytes.
+// Runs all of Toy inside a region: under autocast, with grad mode on or with grad mode off. Each weight has 4,000,000
+// bytes.
 struct RegionToyImpl : torch::nn::Module {
   explicit RegionToyImpl(Region where)
       : toy(register_module("toy", test::Toy(test::ToyShape{1000, 1000, 1000}))), region(where) {}
@@ -91,7 +92,7 @@ std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
 
 constexpr Region kRegions[] = {Region::Autocast, Region::EnableGrad, Region::NoGrad};
 
-// A region that covers all pieces begins and ends in each piece.
+// A region that covers all pieces (PyTorch's context manager) begins and ends in each piece.
 TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_ctx_manager) {
   for (const Region region : kRegions) {
     FakeDDP ddp(RegionToy(region), cap_mb());
