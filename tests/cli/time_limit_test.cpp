@@ -87,7 +87,7 @@ TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   EXPECT_EQ(run_and_signal(CLI_JOB, {"replay", log}, folder_, "computing", SIGINT, 2).exit_code, 130);
 }
 
-// A run that still switches ends on request, and leaves a complete report.
+// If the fibers of a run still switch, the run ends on request and leaves a complete report.
 TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
   scenario("forever");
   const auto finished = sweep("forever", {"--seeds=1..3", "--time-limit=1", "--jobs=3"});

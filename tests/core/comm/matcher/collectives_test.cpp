@@ -203,7 +203,8 @@ TEST_F(Collectives, EmptyTensors_AreFine) {
   EXPECT_EQ(seen.calls.at(0).inputs[0].numel(), 0);
 }
 
-// One rank may be many calls ahead. Each call matches the others' calls with the same number, not their latest ones.
+// One rank may be many calls ahead. Each call matches the calls of other ranks with the same number, not their latest
+// calls.
 TEST_F(Collectives, AsyncCalls_MatchInOrder) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     std::vector<WorkPtr> works;

@@ -46,7 +46,7 @@ TEST(CoreStaysOutside, CompilerCollectives) {
         [group](const at::Tensor& x) {
           at::Tensor sum = x * 2;
           group.allreduce(sum)->wait();
-          // The next segment has compiler collectives of its own, in the middle of the capture.
+          // item() ends the segment. The next segment has compiler collectives of its own, in the middle of the call.
           return (sum.sum() > 0).item<bool>() ? sum + 1 : sum;
         },
         {.backend = backend, .group = ctx.group(), .guard_collectives = true, .name = "f"});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: meshes and placements are constants of a graph. Guards check the value and the identity of each one that is
-// an argument or a watched object. A function may also return them. A call with another mesh compiles again, and a
-// later call with the first mesh uses the first graph again.
+// Contract: meshes and placements are constants of a graph. Guards check the fields of meshes and placements that are
+// arguments or watched objects: the groups of a mesh by identity, all other fields by value. A function may also return
+// meshes and placements. A call with another mesh compiles again, and a later call with the first mesh uses the first
+// graph again.
 #include <functional>
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank absorbs facts about the arguments of all ranks, in rank order. Which of them it absorbs depends only
-// on the facts.
+// Contract: the ranks exchange facts about their arguments. Each rank absorbs some of the facts, in rank order. Which
+// facts a rank absorbs depends only on the facts.
 #include "compile/compiler_collectives/agreement.h"
 
 #include <gmock/gmock.h>

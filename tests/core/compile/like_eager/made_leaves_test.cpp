@@ -26,7 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// Inputs: two leaves of four columns. The first one may require a gradient, and the second one does.
+// Inputs: two leaves of four columns. The second one requires a gradient. The first one requires a gradient in half of
+// the runs.
 const Program kLeafPrograms[] = {
     {"of an argument's memory",
      [](const Tensors& g) {
