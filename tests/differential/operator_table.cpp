@@ -189,7 +189,7 @@ bool was_compared(const Row& row, const std::string& sampled) {
   return row.fate == to_string(Fate::RunsEagerly) && row.name == sampled;
 }
 
-// Writes the list of operators that may be sampled.
+// Writes the list of operators for which capture::may_be_sampled() is true.
 int write_sampled(const std::string& path, const std::vector<Row>& rows) {
   std::set<std::string> names;
   for (const Row& row : rows) {

@@ -109,7 +109,8 @@ TEST(AotUnbacked, AnUpperBound) {
               ElementsAre(false, true, false, true));
 }
 
-// After the check, the graph uses 5 in place of the number. The check itself reads the number from the data.
+// The code checks that `number` is 5. After the check, the graph uses 5 in place of `number`. The check itself reads
+// `number` from the data.
 TEST(AotUnbacked, AValue) {
   const auto function = +[](const at::Tensor& x, const at::Tensor& y) {
     const auto number = sym_item(y);

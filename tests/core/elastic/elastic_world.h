@@ -17,7 +17,8 @@ namespace rehearse::test {
 struct ElasticRun {
   Report report;
   std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
-  std::vector<std::int64_t> took_up;   // by round: the round's first step, as noted by the rank in the most rounds
+  // The first step of each round. The rank that took part in the most rounds reported these steps.
+  std::vector<std::int64_t> took_up;
 
   // The first step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }

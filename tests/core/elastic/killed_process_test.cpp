@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: elastic_ddp and elastic_fsdp also work on real processes, by c10d's gloo and TCPStore. If a process is
-// killed, the job ends as without the kill. With elastic_ddp, the process is started again. With elastic_fsdp, the
-// others go on without it, and the result is equal except for rounding.
+// Contract: elastic_ddp and elastic_fsdp also work on real processes, with c10d's gloo and TCPStore. If a process is
+// killed, the job ends with the same result as without the kill. With elastic_ddp, the process is started again. With
+// elastic_fsdp, the others go on without it, and the results may differ by rounding.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -37,7 +37,8 @@ TEST(KilledProcess, StartedAgain_EndsAsWithoutTheKill) {
   }
 }
 
-// Returns the parameters at the end, the first step of the last round, and the number of calls of this rank.
+// Returns one tensor with the parameters at the end, the first step of the last round, and the number of this rank's
+// calls.
 at::Tensor train_shards(BareContext& context) {
   context.wait_for_all();  // so that the first round has all ranks
   elastic::Options options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Jobs on real processes, by c10d's gloo and TCPStore: the test's program starts itself once for each rank.
+// Jobs on real processes, with c10d's gloo and TCPStore: the test's program starts itself once for each rank.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -201,7 +201,7 @@ TEST_F(OpenmpFailure, ExceptionThatLeavesTheRegion_IsTheRanksFailure) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// The region's other threads still read the rank's local variables.
+// Thread 0 of the region throws. After that, the other threads still read a local variable of the rank.
 void throw_before_others_read(std::atomic<int>& read) {
   const std::array<int, 2> in_frame{1, 2};
 #pragma omp parallel num_threads(kThreads)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State that libc keeps per process is each rank's own. Each world starts it as a new process does.
+// Each rank has its own copy of the state that libc keeps per process. In each world, this state begins as in a new
+// process.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +35,7 @@ std::vector<int> numbers_of_seed(unsigned seed, int count) {
 }
 
 TEST_P(ProcessState, Rand_StartsInEachRankAndWorldAsInANewProcess) {
-  ASSERT_EQ(numbers_of_seed(1, 1).front(), 1804289383);  // the first number of any program on this libc without srand()
+  ASSERT_EQ(numbers_of_seed(1, 1).front(), 1804289383);  // this libc's first rand() if nobody calls srand()
   ::srand(77);
   for (int repetition = 0; repetition < 2; ++repetition) {
     auto w = world();

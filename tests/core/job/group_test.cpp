@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// One element for each factor. Rank r has (1 + r) times the factor, so a result reveals its rank.
+// Returns (1 + rank) times each factor. So an element of a result shows which ranks it comes from.
 at::Tensor of(int rank, at::ArrayRef<double> factors) { return at::tensor(factors) * (1 + rank); }
 
 void on_ranks(const World::Body& body) { comm::on_ranks(kRanks, body); }

@@ -21,7 +21,7 @@ struct Trajectory {
   std::vector<at::Tensor> parameters;
 };
 
-// The reference: one process with the whole batch, and the mean over ranks of each rank's summed loss.
+// The reference: one process with the whole batch. Its loss is the mean over ranks of the ranks' summed losses.
 Trajectory reference(int ranks) {
   Mlp net;
   fill(*net);

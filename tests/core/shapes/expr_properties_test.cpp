@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random expressions and conditions: canonical forms have the values of the original steps, texts parse back, ranges
-// contain every value, and decisions without values hold for all values.
+// Properties of random expressions and conditions. A canonical form has the value that AnyExpr::directly() computes. A
+// text parses back to the same object. A range contains every value. An answer of decide() holds for all values.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

@@ -18,7 +18,8 @@ using Exchange = void (*)(TlsExchange&, std::byte*, const std::byte*);
 
 void exchange_best(TlsExchange& tls, std::byte* out, const std::byte* in) { tls.exchange(out, in); }
 
-// The blocks of two modules in a new thread's state, and the ranges in them that are exchanged.
+// The thread-local blocks of two libraries, as in a new thread (`initial`) and as they are now (`live`). TlsExchange
+// exchanges only the ranges.
 struct Blocks {
   Blocks(std::vector<TlsRange> the_ranges, std::size_t bytes, std::mt19937& random) : ranges(std::move(the_ranges)) {
     for (Bytes& block : initial) {

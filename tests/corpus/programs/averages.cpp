@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients that differ from those of one process with the whole batch: with other weights, divided by the wrong
+// Gradients that differ from those of one process with the whole batch: weighted differently, divided by the wrong
 // number, or reduced twice. The model has a single parameter.
 #include <ATen/ATen.h>
 

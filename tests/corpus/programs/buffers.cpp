@@ -11,8 +11,8 @@
 namespace corpus {
 namespace {
 
-// Two groups reduce the gradients of three layers in two buffers. Before reuse, the program waits for a buffer, but for
-// the wrong one.
+// Two groups reduce the gradients of three layers in two buffers. Before the program reuses the first buffer, it waits
+// for the reduction of the second one.
 void shares_two_buffers_by_layers(RankContext& ctx, bool corrected) {
   const std::array buffers{at::zeros({4}), at::zeros({4})};
   const std::array parts{at::zeros({2}), at::zeros({2})};
@@ -55,7 +55,7 @@ void casts_without_a_wait(RankContext& ctx, bool corrected) {
   work->wait();
 }
 
-// A double buffer without an event per buffer: the program refills it two buckets later without waiting.
+// Buckets use two buffers in turn. The program refills a buffer two buckets later, without waiting for its reduction.
 void refills_a_double_buffer(RankContext& ctx, bool corrected) {
   const std::array buffers{at::zeros({4}), at::zeros({4})};
   std::array<rehearse::Work, 2> reductions;

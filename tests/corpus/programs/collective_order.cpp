@@ -88,7 +88,7 @@ void moves_collective_to_its_wait(RankContext& ctx, bool corrected) {
   first->wait();
 }
 
-// Accumulated gradients are float, fresh ones bfloat16. The parameters that a rank used decide which kind it has.
+// Accumulated gradients are float, fresh ones bfloat16. Which kind a rank has depends on the parameters that it used.
 void reduces_fresh_gradients_in_their_type(RankContext& ctx, bool corrected) {
   const bool is_fresh = ctx.rank() == 1;
   const auto type = is_fresh && !corrected ? at::kBFloat16 : at::kFloat;

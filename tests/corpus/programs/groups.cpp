@@ -47,7 +47,7 @@ void makes_groups_of_halves(RankContext& ctx, bool corrected) {
   half.barrier()->wait();
 }
 
-// Two groups of the same ranks work, whichever is used first.
+// Two groups have the same ranks. Both must work, whichever of them is used first.
 void uses_either_group_first(RankContext& ctx, bool) {
   for (const bool is_new_first : {false, true}) {
     const auto again = ctx.new_group({0, 1, 2});

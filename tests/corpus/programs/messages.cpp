@@ -95,8 +95,8 @@ rehearse::Work launch(RankContext& ctx, const std::vector<std::pair<bool, int>>&
   return ctx.group()->endCoalescing(at::kCPU);
 }
 
-// The library launches a group with very many messages as several plans, one after the other. Each plan ends only when
-// all of its messages have met their counterparts.
+// NCCL launches very many coalesced messages as several plans, one after the other. Each plan ends only when all of its
+// messages have met their counterparts.
 void splits_group_into_plans(RankContext& ctx, bool corrected) {
   std::vector<std::pair<bool, int>> messages;
   for (int i = 0; i < kMessages; ++i) messages.emplace_back(true, i);

@@ -20,8 +20,8 @@ void gathers_texts_beside_metrics(RankContext& ctx, bool corrected) {
   if (ctx.rank() != 1 && !corrected) ctx.group().allgather(room_for(metric, ctx.size()), metric)->wait();
 }
 
-// Unpacking copies to a device and waits for that device's work. Here a lock takes the place of the device. Rank 0 is
-// further ahead, and holds the lock in its next collective.
+// A rank that unpacks an object copies it to a device and waits for that device's work. Here a lock takes the place of
+// the device. Rank 0 is further ahead, and holds the lock in its next collective.
 void unpacks_onto_a_busy_device(RankContext& ctx, bool corrected) {
   static std::mutex device;
   const auto bytes = rehearse::comm::broadcast_object(ctx.group(), "a tensor on device 0");

@@ -23,7 +23,7 @@ void pads_batches_apart(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({tokens.item<std::int64_t>()}))->wait();  // <- B099
 }
 
-// Each rank has other splits. What a rank sends to another is what that other rank expects from it.
+// Each rank has splits of its own. Every receiver expects exactly the rows that the sender sends.
 void exchanges_uneven_splits(RankContext& ctx, bool) {
   const std::vector<std::vector<std::int64_t>> sends{{3, 2, 1}, {2, 2, 2}, {1, 2, 3}};
   const auto own = static_cast<std::size_t>(ctx.rank());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Aborting a communicator waits for its peers. On each rank, the garbage collector orders the communicators.
+// A rank that aborts a communicator waits for its peers. The order of the aborts is up to the rank's garbage collector.
 void destroy(const rehearse::Group& group) {
   group.barrier()->wait();  // <- B120
 }

@@ -42,7 +42,7 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
 }
 
 // A checkpoint contains none of these families. It runs its code twice, so it would repeat effects on things that are
-// not tensors. It would also repeat writes that leave a tensor's version as it is, and so go unnoticed.
+// not tensors. It would also repeat writes that leave a tensor's version as it is, and nothing would notice them.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
                                              "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 

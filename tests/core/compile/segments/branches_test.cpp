@@ -89,7 +89,7 @@ TEST(Reads, OfEveryKind) {
   EXPECT_EQ(stats_of(first, full({-1, 1, -1, 1})).compiles, 2);
 }
 
-// Each iteration of the loop has a segment, with a branch for each value.
+// Each iteration reads a condition, and so begins a segment. Each value of the condition has a branch of its own.
 TEST(Reads, InALoop) {
   const auto halve = [](const at::Tensor& x) {
     at::Tensor y = x;
@@ -101,7 +101,7 @@ TEST(Reads, InALoop) {
   EXPECT_EQ(stats.hits, 2);
 }
 
-// Views, and tensors changed in place on both sides of a read, still share memory after it.
+// A view still shares memory with its base after a read. The code changes both in place, before and after the read.
 TEST_P(Branches, MemoryIsSharedAcrossARead) {
   const auto function = [](at::Tensor x) {
     x.add_(1);

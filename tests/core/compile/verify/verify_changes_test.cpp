@@ -116,7 +116,7 @@ TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
       for (const Way way : {Way::Plain, Way::Reads, Way::Plain, Way::HasRegion, Way::Reads, Way::Plain}) {
         for (const double value : {1.0, 9.0, 1.0}) step(way, value);
       }
-      if (limit == 8) {  // plain, two branches, the region
+      if (limit == 8) {  // compiled: Plain, both branches of Reads, and HasRegion
         EXPECT_EQ(compiled.stats().compiles, 4);
       }
       EXPECT_EQ(compiled.explain().refusal, "");

@@ -166,7 +166,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
     if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
       throw std::runtime_error("too late");
   });
-  // As many polls as make a livelock at this limit (12), plus one if rank 0 runs before the rank that fails.
+  // With idle_polls_max = 10, 12 polls make a livelock. Rank 0 polls once more if it runs before the rank that fails.
   EXPECT_GE(polls, 12);
   EXPECT_LE(polls, 13);
   ASSERT_EQ(outcome.ending, Ending::rank_failed);

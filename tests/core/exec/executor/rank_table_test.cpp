@@ -89,7 +89,7 @@ TEST_F(RankTableDeathTest, StartsAndEndsOutOfOrder_AreABrokenInvariant) {
   Fiber& helper = live_fiber(1);
   helper.fiber_of_rank = 1;
   EXPECT_DEATH(ranks.begin(1, helper), "main.is_main.. .rank = 1, main.id = 1, ");
-  main.rank = 1;  // as if another fiber had taken its place
+  main.rank = 1;  // as if a fiber of rank 1 had taken the place of this fiber
   EXPECT_DEATH(ranks.is_alive(0), "main->rank == rank .rank = 0, main->id = 0, main->rank = 1, ");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog sees from outside where the run's thread is, that nothing moves, and that the run's time is over.
+// From outside, the watchdog sees where the run's thread is, whether it moves, and whether the run's time is over.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>

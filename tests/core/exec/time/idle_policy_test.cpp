@@ -265,7 +265,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
     EXPECT_EQ(step.kind, Kind::poll_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
-    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // of three polls; the line above made the first
+    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // the line above made the first of three polls
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
     for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());

@@ -199,7 +199,7 @@ TEST(FsdpCode, ParametersWithoutGradient_AreLeftAlone) {
     fill(*whole);
     FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
     const auto code = [](Mlp& of, const at::Tensor& x) {
-      return at::linear(of->first(x), of->second->weight).square().sum();  // uses neither second's bias nor third
+      return at::linear(of->first(x), of->second->weight).square().sum();  // not `second`'s bias, and not `third`
     };
     code(whole, batch_of(0, 0)).backward();
     fsdp.forward_with([&](const at::Tensor& x) { return code(net, x); }, batch_of(0, 0)).backward();

@@ -34,7 +34,7 @@ std::unique_ptr<torch::optim::Optimizer> optimizer(const std::vector<at::Tensor>
   return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.0625).momentum(0.5));
 }
 
-// The reference: one process with the whole batch, and the mean over ranks of each rank's summed loss.
+// The reference: one process with the whole batch. Its loss is the mean over ranks of the ranks' summed losses.
 Trained one_process(int ranks, bool adam) {
   Mlp net;
   fill(*net);

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 using Fsdp = FullyShardedDataParallel<Mlp>;
 
-// The mistake of a test: code that runs at one of three places of the second of three steps.
+// The mistake that a test makes: code that runs in the second of three steps, at one of these places.
 struct Spoils {
   std::function<void(RankContext&, Fsdp&)> in_forward = {}, before_backward = {}, after_step = {};
 };
@@ -132,7 +132,7 @@ TEST(FsdpWatch, ShardChangedBetweenForwardAndBackward_IsNamed) {
   }
 }
 
-// The change increments the versions of the shards. FSDP then refuses a backward that needs their old values.
+// Changing the shards in place increments their versions. FSDP then refuses a backward that needs the old values.
 TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
   const auto report = train(watching(2),
                             {.before_backward =

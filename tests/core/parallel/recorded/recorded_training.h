@@ -35,7 +35,7 @@ using Body = std::function<void(RankContext&, Notes&)>;
 
 struct Rounding {
   double relative = 1e-12;
-  bool exact_at_first = true;  // after the second step, if the number of ranks is a power of two
+  bool exact_at_first = true;  // the first two steps do not round if the number of ranks is a power of two
 };
 
 // Runs the body on each recorded number of ranks, and compares its notes with the recorded states of the case.

@@ -124,7 +124,7 @@ TEST_F(RankDevicesTest, DeviceThatIsNotThere_IsRefusedWithTheRank) {
   options.devices[1] = {c10::kMeta, 0};
   EXPECT_EQ(reason_for(options, what), Reason::device_missing);
   EXPECT_EQ(what, "rehearse: the device of rank 1 is meta:0, and that of rank 0 fake:1: give one type");
-  const TorchRankState state(on_devices());  // the refusal must change nothing
+  const TorchRankState state(on_devices());  // the refusals above must change nothing
 }
 
 TEST_F(RankDevicesTest, TypeWithoutALibrary_IsRefusedWithTheWayOut) {
