@@ -139,7 +139,7 @@ class BareContext final : public RankContext {
   at::Device device() const noexcept override { return at::kCPU; }
   VirtualTime now() const noexcept override { return VirtualTime(exec::machine_time()); }
   void compute(VirtualDuration) override {}
-  // Blocks until all ranks have called it.
+  // Blocks until all ranks have called this function.
   void wait_for_all() const {
     if (store_->add("started", 1) == who_.ranks) store_->set("all started", "");
     store_->wait({"all started"});
@@ -223,7 +223,7 @@ class Processes {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  // Returns the tensor that each rank's job returned. Undefined: the rank was killed, and was not started again.
+  // Returns the result of each rank's job. Undefined: the rank was killed, and was not started again.
   std::vector<at::Tensor> run(const Kill& kill = {}, Afterwards afterwards = Afterwards::StartedAgain) {
     for (int rank = 0; rank < ranks_; ++rank) start({job_, rank, ranks_, 0, store_->getPort(), kill});
     while (!running_.empty()) {

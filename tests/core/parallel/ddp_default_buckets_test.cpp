@@ -122,8 +122,8 @@ TEST(DdpDefaultBuckets, OneBucketThenOneMiBAndTwentyFiveEach) {
   }
 }
 
-// With find_unused_parameters, buckets are assigned once, from the first parameter on, and reduced from the last bucket
-// on.
+// With find_unused_parameters, DDP assigns buckets only once, beginning with the first parameter. It reduces the last
+// bucket first.
 TEST(DdpDefaultBuckets, FindUnused_SameLimitsFromTheStart) {
   auto expected = by_pytorchs_rule(order_of_use(), {kMiB, 25 * kMiB});
   std::reverse(expected.bytes.begin(), expected.bytes.end());

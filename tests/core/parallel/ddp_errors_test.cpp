@@ -65,7 +65,7 @@ TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("label=\"DDP bucket 0 of 1: "));
 }
 
-// Each rank's error at construction. The net of rank 2 of 4 differs from the others'.
+// Returns each rank's error at construction. Of four ranks, only rank 2 has a different net.
 template <class Make>
 std::vector<std::string> disagreement(Make&& make) {
   constexpr int kRanks = 4;

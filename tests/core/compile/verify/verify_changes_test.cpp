@@ -124,7 +124,8 @@ TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
   }
 }
 
-// Code that no graph can hold runs in eager mode from then on.
+// If a call reaches code that no graph can hold, the call finishes in eager mode. With Always, all later calls run in
+// eager mode, too.
 TEST(VerifyChanges, AlwaysGoesAlongWithWhatCannotBeCaptured) {
   Chosen chosen, chosen_eager;
   const auto eager = many_ways(chosen_eager);

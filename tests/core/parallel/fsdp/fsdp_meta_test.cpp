@@ -160,8 +160,8 @@ TEST(FsdpMeta, TiedParameters_StayOne) {
   });
 }
 
-// Four layers of a little more than 1 MiB on four ranks. From the meta device, a rank allocates its quarter and one
-// whole layer at a time.
+// Four layers of a little more than 1 MiB on four ranks. If the layers are on the meta device, a rank allocates its
+// quarter of the model, and holds only one whole layer at a time.
 rehearse::Report make_in(std::uint64_t bytes, at::Device device) {
   rehearse::World world({.ranks = 4, .memory_bytes = bytes});
   return world.run([&](RankContext& ctx) {

@@ -159,8 +159,8 @@ TEST(FsdpUnits, Policies_CutTheModule) {
   });
 }
 
-// The forward frees a unit as soon as the next one begins, and frees the last one at its end. The backward frees a unit
-// when the unit's gradients are complete.
+// The forward frees a unit as soon as the next unit begins. When the forward ends, it frees the last unit. The backward
+// frees a unit when the unit's gradients are complete.
 TEST(FsdpUnits, Memory_IsThereWhileItIsUsed) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

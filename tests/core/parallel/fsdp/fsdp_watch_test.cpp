@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A world checks a sharded model at each forward and backward, and at the model's end. A failed check names the rank
-// that differs. If a parameter differs, the check names the parameter and the row, too.
+// A world checks a sharded model at each forward and backward, and when the model is destroyed. A failed check names
+// the rank that differs. If a parameter differs, the check names the parameter and the row, too.
 #include <functional>
 #include <string>
 
