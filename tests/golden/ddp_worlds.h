@@ -7,9 +7,9 @@ namespace golden_worlds {
 
 using rehearse::RankContext;
 
-// Training with DDP that goes wrong on one rank: bodies of whole worlds. They have a file of their own, because the
-// golden reports contain line numbers. They are outside namespace rehearse, because without line tables, reports take
-// code of that namespace for library code.
+// Training with DDP that goes wrong on one rank. Each function is the body of a world. The functions have a file of
+// their own, because the golden reports contain line numbers. They are outside namespace rehearse, because without line
+// tables, reports take code of that namespace for library code.
 
 // The last rank leaves the loop one step before the others.
 void returns_a_step_early(RankContext& ctx);

@@ -231,7 +231,7 @@ inline Report interrupted_report() {
   return report;
 }
 
-// The process of the run died, so another process wrote what it knew.
+// The process of the run died, so another process wrote this report from the crash record.
 inline Report crashed_report() {
   Report report =
       base(Verdict::crashed, "rank 1 ended the process by SIGSEGV (Segmentation fault) at model.cpp:118 in forward", 2);

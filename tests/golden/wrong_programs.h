@@ -7,9 +7,9 @@ namespace wrong_programs {
 
 using rehearse::RankContext;
 
-// Small programs with one mistake each, as users write them: bodies of whole worlds. They have a file of their own,
-// because the golden reports contain line numbers. They are outside namespace rehearse, because without line tables,
-// reports take code of that namespace for library code.
+// Small programs with one mistake each, as users write them. Each function is the body of a world. The functions have a
+// file of their own, because the golden reports contain line numbers. They are outside namespace rehearse, because
+// without line tables, reports take code of that namespace for library code.
 
 // Rank 1 sleeps longer than the others' timeout.
 void oversleeps(RankContext& ctx);

@@ -33,7 +33,7 @@ inline torch::nn::LayerNorm bert_norm(std::int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-12));
 }
 
-// Words, positions and token types (all of the first type), added up.
+// Adds up the embeddings of words, positions and token types, and normalizes the sum. All tokens have the first type.
 struct BertEmbeddingsImpl : torch::nn::Module {
   explicit BertEmbeddingsImpl(const BertShape& shape)
       : word_embeddings(register_module(

@@ -45,8 +45,9 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
 }
 
-// Folding n numbers between -1 and 1 rounds n-1 times, by half an epsilon of the partial sum, which is at most n.
-// Larger numbers scale this bound. Means of exact()'s small numbers round once.
+// Adding up n numbers between -1 and 1 rounds n-1 times. The partial sums are at most n, so each rounding adds an error
+// of at most n/2 epsilons. Two sums with such errors differ by less than n*n epsilons. Larger numbers scale this bound.
+// Means of exact()'s small numbers round once.
 bool within_rounding(const at::Tensor& a, const at::Tensor& b, int ranks) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   double epsilon = 0;

@@ -36,7 +36,7 @@ Tensors allreduce(const ProcessGroup& group, at::Tensor tensor, Op op) {
   return tensors;
 }
 
-// Only the root's tensor is defined afterwards; gloo keeps partial sums in the others.
+// Returns the root's tensor alone, because gloo leaves partial sums in the tensors of the other ranks.
 Tensors reduce(const ProcessGroup& group, at::Tensor tensor, Op op, int root) {
   Tensors tensors{std::move(tensor)};
   c10d::ReduceOptions options;
@@ -192,7 +192,7 @@ std::vector<Case> reduction_cases() {
   }
   for (const auto dtype : {at::kComplexFloat, at::kComplexDouble}) {
     add_all_reduces(cases, Op::SUM, dtype);
-    // Gloo divides by a complex number, and we by a real one.
+    // For the average, gloo divides by a complex number, but we divide by a real number.
     add_all_reduces(cases, Op::AVG, dtype, Expected::rounding);
   }
   return cases;

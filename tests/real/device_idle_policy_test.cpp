@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: over real time, being idle means waiting for devices. If only a timeout can end a wait, the policy reports
+// Contract: in real time, being idle means waiting for devices. If only a timeout can end a wait, the policy reports
 // the hang at once. If a rank waits in libc, the policy reports it after the stall timeout. Polling ranks go on more
 // and more slowly, until the stall timeout.
 #include "runner/device_idle_policy.h"

@@ -39,7 +39,7 @@ struct Net : torch::nn::Module {
   at::Tensor cache, average;                 // not registered; undefined at first
   bool gave_outside = false;                 // a checkpoint has returned a tensor from outside, or a view of one
   rehearse::Group group;                     // empty without ranks
-  std::optional<rehearse::DeviceMesh> mesh;  // of the group's ranks, as [1, 2]; none without ranks
+  std::optional<rehearse::DeviceMesh> mesh;  // of sizes [1, 2], with the group's ranks; none without ranks
 
  private:
   std::vector<std::function<at::Tensor(const at::Tensor&)>> layers_;

@@ -34,7 +34,7 @@ enum class Control {
   Branch,      // runs its first block if the operation returns any tensor, otherwise its second block
   NoGrad,      // runs its block without gradients
   ForEach,     // runs its block for each part of its input along a dimension; the first output is that part
-  Checkpoint,  // runs its block in a checkpoint with the inputs; returns the block's value or, if it has none, run()'s
+  Checkpoint,  // runs its block in a checkpoint with the inputs; returns the block's value, or if none, that of `run`
 };
 
 // The meaning of a number. It decides how the generator draws the number.

@@ -98,7 +98,7 @@ bool communicates(const std::vector<Statement>& statements);
 // counts.
 bool has_uncounted_writes(const std::vector<Statement>& statements);
 Program with_counted_writes(Program program);
-// The number of values: one more than the largest value's number.
+// How many values the program has: one more than the largest number of a value.
 int values_of(const Program& program);
 
 }  // namespace rehearse_test::differential

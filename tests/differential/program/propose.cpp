@@ -96,7 +96,7 @@ std::optional<int> Proposer::choose(char wants, const std::vector<int>& before, 
   const int free_end = program_.first_free() + static_cast<int>(free_names().size());
   for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
     const bool free = value >= program_.first_free() && value < free_end;
-    // The module's counter must not be an index, because sooner or later it leaves the range.
+    // The module's counter must not be an index, because sooner or later it is too large for one.
     if (free && (changed || wants == 'i')) continue;
     if (suits(value, wants) && (before.empty() || matches(value, before[0], match))) fitting.push_back(value);
   }

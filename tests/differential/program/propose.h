@@ -29,7 +29,8 @@ class Proposer {
       : program_(program), families_(families), random_(random) {}
 
   // Runs the program to find its values. With First or Second, every branch runs that block. With Ask, runs the program
-  // with either answer, and finds the values that exist in both runs. Returns false if the program throws.
+  // twice, once with First and once with Second, and keeps the values that exist in both runs. Returns false if the
+  // program throws.
   bool look(Answer answer);
 
   std::optional<Statement> propose(bool may_nest);

@@ -38,9 +38,9 @@ bool misses_an_error(const Outcome& outcome);
 // errors of this code.
 bool is_error_of_eager_alone(const Outcome& outcome);
 
-// True for a result that is a new tensor in eager mode and an earlier tensor in the graph, because a checkpoint's code
-// returns a tensor from outside (dropout() in evaluation mode returns its argument). A compiled checkpoint returns that
-// tensor itself.
+// True if a result is a new tensor in eager mode, but an earlier tensor in the graph, because a checkpoint's code
+// returns a tensor from outside. (For example, dropout() in evaluation mode returns its argument.) A compiled
+// checkpoint returns the tensor from outside itself.
 bool is_result_from_outside(const Outcome& outcome);
 
 }  // namespace rehearse_test::differential

@@ -97,7 +97,7 @@ class Maker {
     return values(sizes, dtype, generator_).slice(0, 1, sizes[0], 2);
   }
 
-  // Also replaces the previous argument. The two arguments share memory.
+  // Returns an argument that shares memory with the previous argument. Replaces the previous argument for this.
   at::Tensor overlapping(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
     ++sizes[0];
     const at::Tensor base = values(sizes, dtype, generator_);

@@ -21,8 +21,9 @@ struct CallSpec {
   std::uint64_t data = 0;    // a seed for argument values and random draws
 };
 
-// The calls of a test, in order: the same size twice, other sizes, the first size without gradients, then in eval mode,
-// another size, sizes of one, and the first size in other forms.
+// The calls of a test, in order: two with the same sizes, two with other sizes, one without gradients, one in eval
+// mode, one with larger sizes, one whose sizes are 1, and one with other forms. The calls without gradients, in eval
+// mode and with other forms have the sizes of the first call.
 std::vector<CallSpec> all_calls(std::uint64_t seed);
 
 struct Inputs {

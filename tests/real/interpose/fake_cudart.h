@@ -19,8 +19,8 @@ struct FakeCudart {
   cudaStream_t of_another_device = nullptr;  // no event can be recorded in it
 
   std::atomic<int> current_device{0};
-  std::atomic<int> device_questions{0};  // cudaGetDevice
-  std::atomic<int> device_changes{0};    // cudaSetDevice
+  std::atomic<int> device_questions{0};  // calls of cudaGetDevice()
+  std::atomic<int> device_changes{0};    // calls of cudaSetDevice()
   std::atomic<int> blocked{0};           // blocking calls that found streams busy
   std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
   std::atomic<int> events{0};  // events that exist

@@ -140,7 +140,7 @@ class RecordedRank {
       make_all(calls);
       record_message(RankEnded{exec::RankEnd::returned, FailureKind::plain, "", ctx_.now()});
     } catch (const rehearse::MismatchError&) {
-      throw;  // a process learns of this, and of all that follows, from its coordinator
+      throw;  // no message here and below: a process gets these errors from its coordinator
     } catch (const rehearse::TimeoutError&) {
       throw;
     } catch (const rehearse::RankAborted&) {

@@ -7,8 +7,8 @@ namespace rehearse::real {
 struct CudaRuntime {
   static constexpr int kDevices = 3;
   int current_device = 0;
-  int questions = 0;  // cudaGetDevice()
-  int changes = 0;    // cudaSetDevice()
+  int questions = 0;  // calls of cudaGetDevice()
+  int changes = 0;    // calls of cudaSetDevice()
 };
 extern CudaRuntime cuda_runtime;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands in for an NVIDIA library that libtorch_cuda links, so that libtorch_cuda loads on a machine without it. The
-// build makes one such library for each name. Nothing calls them.
+// The source of stand-ins for NVIDIA libraries that libtorch_cuda links. With them, libtorch_cuda loads on a machine
+// without those libraries. The build makes a stand-in for each library's name. No code calls a function in them.
 extern "C" {
 extern const int rehearse_stand_in;
 const int rehearse_stand_in = 1;

@@ -22,8 +22,8 @@ class DumpMaker {
   void add_group(const std::string& name, std::vector<int> ranks, const std::string& description,
                  const std::vector<int>& made_by);
 
-  // Adds the rank's next entry: the group's next collective, or its next message if `name` is like "send 0->1". `sizes`
-  // are those of its one input and output. Returns the entry, which the test may change.
+  // Adds the rank's next entry: the group's next collective, or the group's next message if `name` is like "send 0->1".
+  // The call has one input and one output, both with these sizes. Returns the entry, which the test may change.
   Json& call(int rank, const std::string& name, std::vector<std::int64_t> sizes, bool completed = true,
              const std::string& group = "0");
 

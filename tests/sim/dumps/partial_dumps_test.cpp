@@ -114,7 +114,7 @@ TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
 }
 
 // According to its status, rank 0 has made one call more than its dump shows. If ranks also send messages, the number
-// in the status does not prove this, because it may be that of a message.
+// in the status does not prove this, because it may be the number of a message.
 TEST(PartialDumps, StatusOfARank_CountsWhereOnlyCollectivesHaveNumbers) {
   for (const bool messages : {false, true}) {
     DumpMaker job(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that an injected exit() has ended restarts as a crashed one does. If no restart follows, the exit
-// counts as a failure of the rank. With peers=disconnect, the other ranks may survive it.
+// Contract: if an injected exit() has ended a rank, the rank restarts like a crashed rank. If no restart follows, the
+// exit counts as a failure of the rank. With peers=disconnect, the other ranks may survive the exit.
 #include <chrono>
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if a rank makes calls of one kind too early or too late, and the run fails because of that, the report
-// names their lines. It is silent about programs whose ranks call from different lines on purpose.
+// names the lines of these calls. It is silent about programs whose ranks call from different lines on purpose.
 #include <string>
 
 #include <ATen/ops/ones.h>

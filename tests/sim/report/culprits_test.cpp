@@ -135,7 +135,7 @@ TEST(Culprits, OfCompilingAlone_AreTheFewer) {
   EXPECT_EQ(of_ranks_that_compile({0, 1}, {{Cause::Kind::compiles, {0, 1}}}), (std::vector<int>{0, 1}));
 }
 
-// A crash before that explains the waits by itself.
+// If a rank crashed before other ranks compiled, the culprits follow from the waits, whichever ranks compile.
 TEST(Culprits, OfCompilingAfterACrash_AreThoseToWhichTheWaitsLead) {
   EXPECT_EQ(of_ranks_that_compile({3}, {{Cause::Kind::crashed, {0}}, {Cause::Kind::compiles, {3}}}),
             std::vector<int>{3});
@@ -188,7 +188,8 @@ TEST(CulpritLine, OfRanksThatAreAllThere_IsLeftOut) {
   EXPECT_THAT(culprit_line(report_of("both wait", {one, other})), testing::StartsWith("rank 0: blocked in recv #1"));
 }
 
-// The report, and what is read of it if an older version wrote it: such files lack `causes` and the facts of the lines.
+// Returns the report as it is read from a file of an older version. Such a file lacks `causes`, and two facts of each
+// line.
 Report of_older_version(const Report& report) {
   auto older = sim::json_text(sim::report_as_json(report));
   const std::string key = "\"causes\"";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: each of the most common bugs ends in a report that names mistake and culprit. The report is the same for
-// every schedule, has the same wording for every number of ranks, and comes without unnecessary switches.
+// every schedule, and has the same wording for every number of ranks. The run makes no unnecessary switches of fibers.
 #include <chrono>
 #include <functional>
 #include <regex>
@@ -48,8 +48,8 @@ void expect_lines(const Job& job, const Report& report, const std::string& of_cu
   }
 }
 
-// Runs each job with several seeds. Each rank needs to run only twice: until its wait, and then to its end. So a report
-// takes few switches.
+// Runs each job with several seeds. Each rank needs to run only twice: until its wait, and then to its end. So a run
+// makes few switches of fibers.
 void for_each_world(const World::Body& body, const std::function<void(const Job& job, const Report& report)>& check) {
   const Job jobs[] = {{3, "1", "ranks 0,2"}, {4, "2", "ranks 0-1,3"}, {8, "4", "ranks 0-3,5-7"}};
   for (const Job& job : jobs) {

@@ -81,7 +81,8 @@ std::uint64_t bound(const OrderBug& bug, std::uint64_t choices, std::uint64_t se
   return (seeds + one_in - 1) / one_in;
 }
 
-// If the options do not state the number of choices, one seed in 13 assumes this number.
+// If the options do not state the number of choices, each seed assumes one of 13 numbers. Returns the smallest of them
+// that is not below the bug's number of choices. One seed in 13 assumes this number.
 std::uint64_t assumed(const OrderBug& bug) { return std::max<std::uint64_t>(16, std::bit_ceil(bug.choices)); }
 
 void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& stated) {

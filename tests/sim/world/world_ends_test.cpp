@@ -45,7 +45,7 @@ TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
 #endif
   WorldOptions options;
   options.ranks = 65'536;
-  options.stack_bytes = std::size_t{16} << 30;  // together they exceed the address space
+  options.stack_bytes = std::size_t{16} << 30;  // together, the stacks exceed the address space
   try {
     World(options).run([](RankContext&) {});
     ADD_FAILURE() << "there is room for a thousand terabytes";
