@@ -98,7 +98,7 @@ void expects_more_than_is_sent(RankContext& ctx);
 // Rank 0 waits for rank 1 in one group, rank 1 for rank 2 in another group, and rank 2 for a message of rank 0.
 void waits_in_two_groups_and_a_receive(RankContext& ctx);
 
-// Rank 1 returns. The others catch every error and try again, each time with a new call.
+// Rank 1 returns. The others catch each error of a call, and try again with a new call.
 void tries_again_for_ever(RankContext& ctx);
 
 // Rank 1 sleeps for an hour. The others give up a call after 10 s, and then a second call after 10 s more.

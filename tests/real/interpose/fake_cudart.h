@@ -46,6 +46,6 @@ struct CudartUser {
 }  // namespace rehearse::real
 
 extern "C" {
-rehearse::real::FakeCudart* fake_cudart();      // of the stand-in
-rehearse::real::CudartUser make_cudart_user();  // of the library that uses it
+rehearse::real::FakeCudart* fake_cudart();      // the state of the stand-in
+rehearse::real::CudartUser make_cudart_user();  // the calls of the library that uses the stand-in
 }

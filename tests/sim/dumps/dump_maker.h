@@ -27,7 +27,7 @@ class DumpMaker {
   Json& call(int rank, const std::string& name, std::vector<std::int64_t> sizes, bool completed = true,
              const std::string& group = "0");
 
-  // Sets the user's stack frame for later calls; 0: none.
+  // Sets the line of the user's stack frame in later calls; 0: the calls have no such frame.
   void stand_at(int line) { line_ = line; }
 
   Json dump(int rank) const { return dumps_.at(static_cast<std::size_t>(rank)); }

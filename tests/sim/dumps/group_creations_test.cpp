@@ -31,8 +31,8 @@ TEST(GroupCreations, OtherMembers_AreAMismatch) {
       << report.remarks[0];
 }
 
-// Two of the three ranks that called passed the same list, so the report names the third rank. It does not blame rank
-// 3, which is missing only as a consequence.
+// Ranks 0-2 called, and ranks 0 and 1 passed the same list, so the report names rank 2. It does not blame rank 3, which
+// is missing only as a consequence.
 TEST(GroupCreations, OddOneOut_IsTheCulprit) {
   DumpMaker job(4);
   job.add_group("1", {0, 1, 2}, "undefined", {0, 1});

@@ -157,7 +157,7 @@ TEST(ChromeTrace, FailedRankAndVerdict_AreInstants) {
 
 TEST(ChromeTrace, OnlyTheLastEventsKept_AreWritten) {
   comm::EventLog log({.ranks = 2, .last_of_each_rank = 2});
-  EventLogMaker made(2);  // makes the events and their signatures
+  EventLogMaker made(2);  // for its signature
   comm::EventWriter writer(log);
   writer.add_group({"world", "", {0, 1}});
   for (std::uint32_t call = 1; call <= 5; ++call) {

@@ -109,7 +109,7 @@ TEST(PctCapacity, Depth1_OfLongRuns) {
   expect_found(bug, 2'500, {4'961, 4'975, 0, 0});
 }
 
-// All of rank 1 comes between two consecutive calls of rank 0, in the middle of rank 0's run.
+// All calls of rank 1 come between two consecutive calls of rank 0, in the middle of rank 0's run.
 TEST(PctCapacity, Depth2_OfLongRuns) {
   const OrderBug bug{{25, 25, 25, 25}, 2, 104, [](const Places& places) { return is_between(places, 0, 1, 10, 15); }};
   expect_found(bug, 25, {251, 139, 0, 0});
