@@ -76,7 +76,7 @@ void ReducerSession::Impl::before_forward() {
     reducer_->prepare_for_forward();
   }
   if (joining_) tell_joined_ranks();
-  // Called in every iteration that trains, because it also finds an unfinished reduction of the previous one.
+  // This also finds an unfinished reduction of the previous iteration, so do it in every iteration that trains.
   if (trains) rebuild_buckets();
   auto buffers = buffers_to_synchronize();
   const bool buffers_are_equal = !buffers.empty();
@@ -128,8 +128,8 @@ std::string unreduced_text(Use use) {
                                        : text("called in no_sync() only", kReduce);
 }
 
-// Compares the state after the last step, because no later forward compares it. If no forward has compared anything,
-// compares how training has changed the replica that the constructor made equal.
+// Compares the replicas after the last step, because no later forward does. If no forward has compared them either,
+// this compares them only if the constructor made them equal (init_sync) and training may have changed them since.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
   const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;

@@ -181,8 +181,9 @@ class TorchRankState::Impl {
     exchange_variables(image, here.data());
   }
 
-  // A main fiber that could not be unwound never reaches end_fiber(), and the registry of its rank outlives it: the
-  // rank of that number in the next world would find its group names taken. A short-lived fiber of the rank cleans up.
+  // A main fiber that could not be unwound never reaches end_fiber(), so its rank's registry of process groups stays.
+  // The rank of that number in the next world would find its group names taken. So this empties the registry, with the
+  // state of a short-lived fiber of the rank.
   void unregister_groups_left_by(int rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (index >= main_alive_.size() || !main_alive_[index]) return;

@@ -28,8 +28,8 @@ class GroupComms {
   ~GroupComms();
 
   // Makes the communicators if they do not exist. Blocks this thread, but at most for `limit`. Throws NcclError, and
-  // CommError if two ranks share a device or if the limit is over. In the last case NCCL goes on, on a thread of its
-  // own.
+  // CommError if two ranks share a device or if the limit is over. After the limit, NCCL still works on the
+  // communicators in a thread of its own.
   void require(std::chrono::milliseconds limit);
 
   bool made() const noexcept { return !comms_.empty(); }

@@ -30,10 +30,11 @@ struct NcclFabricOptions {
 //
 // All ranks of a transfer have arrived when the fabric gets it. The fabric passes a transfer to NCCL at once if it is
 // large or if a rank waits for it, and otherwise at the next poll(). All transfers that are ready go into one group of
-// NCCL calls, except transfers that share memory. Asynchronous calls run on a stream of their group beside the
-// caller's, synchronous calls on the caller's own stream. A transfer is *launched* when NCCL has taken it, and *done*
-// when the devices have finished it. The matcher keeps the tensors until then, so LibTorch's allocator needs no notice.
-// A barrier is done when each rank's device has reached the point at which the rank called it.
+// NCCL calls, except transfers that share memory. A synchronous call runs on the caller's stream. An asynchronous call
+// runs on another stream, which the rank uses for all such calls of the group. A transfer is *launched* when NCCL has
+// taken it, and *done* when the devices have finished it. The matcher keeps the tensors until then, so LibTorch's
+// allocator needs no notice. A barrier is done when each rank's device has reached the point at which the rank called
+// it.
 //
 // Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
 // done within its timeout. Each of these fails all calls of the group that are ready or under way and aborts its

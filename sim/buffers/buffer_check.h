@@ -17,9 +17,9 @@ namespace rehearse::sim {
 // Checks buffers in flight. From a call until its rank knows that the call has ended, neither the rank nor any other
 // code may write the call's inputs, read or write its outputs, or give its tensors other memory. In addition, reduce()
 // leaves its tensor undefined on ranks other than the root; such a rank must write to the tensor before it reads the
-// tensor. The check sees the operators of the rank's fibers, and learns from their schemas what they read and write. It
-// notices writes through pointers by a changed hash, when the bytes move or when the rank learns of the end. The
-// constructor's arguments must outlive this object.
+// tensor. The check sees the operators of the rank's fibers, and learns from their schemas what they read and write. To
+// notice writes through pointers, it compares hashes of the bytes when they move, and again when the rank learns that
+// the call has ended. The constructor's arguments must outlive this object.
 class BufferCheck final : public CallChecker {
  public:
   BufferCheck(exec::RankExecutor& executor, const CallWatch& calls);

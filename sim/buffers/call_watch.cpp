@@ -17,7 +17,7 @@ using Which = BufferIndex::Which;
 // calls, this many for each rank.
 constexpr std::size_t kDroppedMost = 64;
 
-// True if any access that conflicts with `earlier` also conflicts with `later`.
+// True if every access that conflicts with `earlier` also conflicts with `later`.
 bool covers(const WatchedBuffer& later, const WatchedBuffer& earlier) noexcept {
   const auto& whole = later.footprint;
   const auto& part = earlier.footprint;

@@ -47,7 +47,7 @@ class Footprint {
   std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: a single run, the bounds
 };
 
-// True if the two footprints have a byte in common. Also false if one of the two has more than 65,536 runs of bytes,
-// because a comparison would take too long.
+// True if the two footprints have a byte in common. If one of the two has more than 65,536 runs of bytes, returns false
+// without a comparison, which would take too long.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
 }  // namespace rehearse::sim

@@ -51,8 +51,8 @@ void SharingCheck::compare_with_past(const WatchedBuffer& buffer, const WatchedC
   }
 }
 
-// Until now CallWatch's index of buffers held the uses of these buffers. If the call alone holds a buffer, its memory
-// goes away with the call, so no other rank can use it.
+// Notes the uses of the call's buffers, because CallWatch's index no longer holds them. If the call alone holds a
+// buffer, the buffer's memory goes away with the call, so no other rank can use that memory.
 void SharingCheck::forget(const WatchedCall& call) noexcept {
   for (const auto& buffer : call.buffers) {
     if (!buffer.storage.expired() && !buffer.is_held_by_call_alone()) note(buffer, call);

@@ -24,7 +24,7 @@ class LocalGraph {
   // The current moment: this fiber's steps from now on are newer.
   static std::uint64_t now();
 
-  // `results` must require grad. `begin`: from now(). Does not change autograd's nodes.
+  // `results` must require grad. `begin`: an earlier result of now(). Does not change autograd's nodes.
   LocalGraph(const std::vector<at::Tensor>& results, std::uint64_t begin);
 
   // The edges by which gradients leave the graph, to older nodes. Each edge occurs once, in the order in which a walk

@@ -10,8 +10,8 @@ namespace rehearse::parallel {
 
 class ShardedModel;
 
-// From now on, calls the model right before and after the parameter's own `accumulator` adds to the gradient, even if
-// the added gradient is undefined.
+// `accumulator`: the node that adds to the parameter's gradient. From now on, model->before_gradient() runs right
+// before this node, and model->after_gradient() right after it, even if the added gradient is undefined.
 void add_gradient_hooks(std::weak_ptr<ShardedModel> model, std::size_t unit, std::size_t parameter,
                         torch::autograd::Node& accumulator);
 

@@ -22,7 +22,8 @@ using checks::ModelState;
 using checks::NamedTensor;
 using checks::WorldChecks;
 
-// While it lives, the calling fiber's computations belong only to the check.
+// While it lives, the calling fiber's operators are the check's own: no watcher, capture or StorageGuard sees them, and
+// autograd does not record them.
 struct OwnLook {
   const checks::Unwatched unwatched;
   const operators::UnguardedStorages unguarded;
@@ -42,7 +43,8 @@ WorldChecks* checks_of_replicas(const ShardGroup& group) {
 
 int rank_in_world(const ShardGroup& group) { return group.identity()->global_rank(group.rank()); }
 
-// The forward that the ranks of `identity`, one of the model's groups, make.
+// Describes a forward of the model to WorldChecks. `identity`: the group whose ranks are compared, which is one of the
+// model's groups.
 WorldChecks::Forward forward_on(const comm::GroupIdentity& identity, const ShardGroup& group) {
   static const std::vector<std::string> nothing;
   return {nothing, false, identity.ranks, fmt::format("{} on group \"{}\"", group.model(), identity.name), identity.id};

@@ -115,7 +115,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::vector<const c10::TensorImpl*> known_;   // the module's parameters
   std::optional<operators::GuardedStorages> guarded_;
   ShardedUnits of_storages_;
-  const ShardedUnits* around_ = nullptr;  // the innermost sharded model around the outermost forward
+  const ShardedUnits* around_ = nullptr;  // ShardedUnits::current() before the outermost forward of this model
 
   bool is_lent_ = false;
   bool reduces_ = true;              // applies to the next forward

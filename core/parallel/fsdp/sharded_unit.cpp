@@ -17,7 +17,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// While it lives, the calling fiber's computations are this library's own.
+// While it lives, the calling fiber's computations are the library's own: no StorageGuard is called for them, and
+// autograd does not record them.
 struct OwnWork {
   const operators::UnguardedStorages unguarded;
   const at::NoGradGuard no_grad;

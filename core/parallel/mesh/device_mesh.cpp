@@ -81,7 +81,8 @@ struct DeviceMesh::State {
   std::shared_ptr<Root> root;
   MeshLayout layout;
   std::optional<parallel::MeshPosition> position;  // nullopt on a rank outside of the mesh
-  // The process groups in `fields.groups`. Kept separately, because asking a Group tells a capture that it is used.
+  // The process groups in `fields.groups`. Kept separately, because Group::get() tells a capture that the code uses the
+  // group.
   std::vector<c10d::ProcessGroup*> members;
   MeshFields fields;
 };

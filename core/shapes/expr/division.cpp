@@ -13,8 +13,8 @@ namespace {
 // The greatest common divisor of all terms of both lists: the product of a number and a monomial.
 Term common_factor_of(const Terms& left, const Terms& right) {
   Term common{right.front().monomial, 0};
-  // The absolute value of the least number does not fit into 64 bits. The common number is 1 then; few numbers would
-  // divide the least one anyway.
+  // The absolute value of the least number does not fit into 64 bits. If a coefficient is that number, the divisor's
+  // coefficient is 1; only powers of two would divide the least number anyway.
   bool has_least = false;
   for (const Terms* terms : {&left, &right}) {
     for (const Term& term : *terms) {

@@ -40,7 +40,7 @@ class DeviceGenerators {
   void place(const OfDevices& generators) noexcept;
 
   const c10::DeviceType type_;
-  std::vector<at::Generator*> defaults_;  // by device; in LibTorch
+  std::vector<at::Generator*> defaults_;  // by device; these point into LibTorch
   OfDevices of_host_;
   std::vector<OfDevices> of_ranks_;
   int live_ = kHost;

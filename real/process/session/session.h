@@ -70,8 +70,9 @@ class Session {
   // Tells the coordinator that the rank has failed, because its process ends here.
   void fail(const std::string& what);
 
-  // Make a ForeignWait before a wait that the session does not know. When the world ends, the session calls `end_it` on
-  // another thread, under the lock. If the world has already ended, the constructor calls `end_it`.
+  // Make a ForeignWait before you wait by other means than wait(), for example in gloo. When the world ends, the
+  // session calls `end_it` on another thread, under the lock. If the world has already ended, the constructor calls
+  // `end_it`.
   class ForeignWait {
    public:
     ForeignWait(Session& session, std::function<void()> end_it);

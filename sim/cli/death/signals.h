@@ -34,12 +34,12 @@ class InterruptibleScope {
 };
 
 // Makes `handler` run at a second signal while an InterruptibleScope exists. Null, the initial value: the second signal
-// ends the process at once. A third signal during `handler` does so, too.
+// ends the process at once. A third signal, while `handler` runs, also ends the process at once.
 using SecondInterrupt = void (*)(int signal, siginfo_t* info, void* context);
 void end_at_second_interrupt(SecondInterrupt handler);
 
-// While it exists, SIGINT and SIGTERM wait. Otherwise, between fork() and the new process's own setup, the parent's
-// handlers would run in the new process.
+// While it exists, SIGINT and SIGTERM are blocked. Otherwise, between fork() and the new process's own setup, the
+// parent's handlers would run in the new process.
 class SignalsHeld {
  public:
   SignalsHeld();

@@ -13,8 +13,9 @@
 
 namespace rehearse::cli {
 
-// A second process that reports this one's death in its place. A signal handler cannot do that, and the crash may have
-// damaged memory. The constructor forks, so the process must not have other threads.
+// A second process that reports the death of this process. This process cannot report its own death, because a signal
+// handler may not do that much, and because the crash may have damaged memory. The constructor forks, so this process
+// must not have other threads.
 //
 // While it exists, it does what CrashRecordScope describes. In addition, a second SIGINT or SIGTERM
 // (end_at_second_interrupt()) and end_early() end the process at once, but with a report. Only one may exist at a time.

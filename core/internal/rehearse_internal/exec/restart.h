@@ -12,12 +12,13 @@ class RankExecutor;
 // Restarts `rank` when the time `after` has passed, as if its process were started again. The rank's body runs from the
 // beginning, in new fibers, with a new image of library state (RankState::create_image()) and of libc's process state.
 // Nothing of the previous incarnation reaches the new one. The restart destroys nothing that the previous incarnation
-// owned. If a rank has several incarnations, the outcome shows how the last one ended. The world waits for the restart,
-// unless it ends early.
+// owned. If a rank has several incarnations, the outcome shows how the last one ended. Unless the world ends early, it
+// waits for the restart.
 //
-// Calls `before` first, on the scheduler's own context, like a timer. If the rank is alive at that time, nothing
-// happens, and `before` is not called. Call it anywhere on the executor's thread, also before run(). If a new fiber
-// cannot be created, the world ends and run() throws. A time beyond the end of virtual time counts as that end.
+// The restart first calls `before`, on the scheduler's own context, like a timer. If the rank is alive at that time,
+// nothing happens, and `before` is not called. Call restart_rank() anywhere on the executor's thread, also before
+// run(). If a new fiber cannot be created, the world ends and run() throws. A time beyond the end of virtual time
+// counts as that end.
 void restart_rank(RankExecutor& executor, int rank, VirtualDuration after, std::function<void()> before = {});
 
 // Whether the rank has a pending restart_rank().

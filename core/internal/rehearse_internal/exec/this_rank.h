@@ -56,7 +56,8 @@ void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
 
-// Makes `call`, which fails by throwing, as a call on the store. Outside of a fiber, just makes it.
+// Calls `call`, and notes a call on the store around it: begin_call() before, and afterwards end_call() or, if `call`
+// throws, fail_call(). Passes the exception on.
 template <class Call>
 void make_store_call(const Call& call) {
   begin_call(CallOn::store);

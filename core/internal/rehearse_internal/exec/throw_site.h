@@ -9,10 +9,10 @@
 
 namespace rehearse::exec {
 
-// The place at which the exception that the calling fiber handles was first thrown. A rethrow does not change the
-// place. But the first rethrow of an exception made by std::make_exception_ptr() counts as its throw. Call it in a
-// catch block. Empty outside of catch blocks, and outside of fibers (unless a KeepThrowSites lives). Also empty if the
-// exception is not among the sixteen newest throws and rethrows of this thread.
+// The calling fiber handles an exception: returns the place at which that exception was first thrown. A rethrow does
+// not change the place. But the first rethrow of an exception made by std::make_exception_ptr() counts as its throw.
+// Call it in a catch block. Empty outside of catch blocks, and outside of fibers (unless a KeepThrowSites lives). Also
+// empty if the exception is not among the sixteen newest throws and rethrows of this thread.
 CallSite last_throw();
 
 // While it lives, last_throw() also knows what this thread throws outside of fibers.

@@ -17,8 +17,8 @@ bool is_pure(const Node& node, const GraphModule& module);
 // Cost: linear in nodes.
 bool has_effects(const GraphModule& module);
 
-// True if the nodes only compute values, change modes, and change tensors in place as their schemas say. Excludes
-// communication, random numbers and running statistics.
+// True if the nodes only compute values, change grad mode or autocast, and change tensors in place as their schemas
+// say. False if a node may have any other effect, such as communication, random numbers or running statistics.
 bool has_marked_effects_only(const GraphModule& module);
 
 // True if a node of this graph, not of its submodules, switches grad mode on.

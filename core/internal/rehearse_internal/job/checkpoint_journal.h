@@ -68,7 +68,7 @@ struct StateDifference {
   RoundNumber in;
   std::int64_t steps = 0;
   std::vector<int> ranks;
-  std::vector<std::string> tensors;  // the tensors that differ on the rank of `ranks` that saved first
+  std::vector<std::string> tensors;  // the tensors that differ on one rank: the one of `ranks` that saved first
 };
 
 // Compares what each rank saved after each step with what the same rank saved after that step in `reference`. Returns

@@ -58,7 +58,8 @@ struct RunRecord {
   std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
-  // For each rank that asked the store again and again with pauses when the world ended: "store check of key "id"".
+  // By rank: the call by which the rank was polling the store, with pauses, when the world ended. For example "store
+  // check of key "id"". Other ranks have no entry.
   std::map<int, std::string> polls;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all planned faults, in the order of the plan

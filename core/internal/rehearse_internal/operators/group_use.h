@@ -11,17 +11,17 @@ class Group;
 
 namespace rehearse::operators {
 
-// Listens to which process groups captured code uses. Each becomes a constant of the graph, so a guard must cover it.
-// The compiler listens. rehearse::Group, DeviceMesh, world_group(), the functional collectives and recorded c10d calls
-// report to it.
+// Learns which process groups captured code uses. Each of them becomes a constant of the graph, so a guard must cover
+// it. The compiler implements this interface. rehearse::Group, DeviceMesh, world_group(), the functional collectives
+// and recorded c10d calls report to it.
 class GroupUse {
  public:
   // Makes `use` the listener for the calling fiber's code, and returns the previous one. Null: no listener.
   static GroupUse* exchange(GroupUse* use);
 
   // The code uses `group`, which is stored in the object at `address`. `address` is null if an operator received the
-  // group itself; `group` is null if the rank is not a member. If no guard covers the group, ends the capture or, if it
-  // cannot end there, throws its refusal.
+  // group itself; `group` is null if the rank is not a member. If no guard covers the group, ends the capture or, if
+  // the capture cannot end there, throws the capture's error.
   virtual void used(const void* address, c10d::ProcessGroup* group) = 0;
   // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;

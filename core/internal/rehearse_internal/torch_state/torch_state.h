@@ -26,7 +26,7 @@ class TorchStateError : public std::runtime_error {
     version_differs,     // thread-local variables or default generators are not as in LibTorch 2.11
     interposer_missing,  // the executable does not export Rehearse's replacement of a C++ or LibTorch function
     device_missing,      // a device does not exist or has another type than the first, or no library for it is loaded
-    loaded_late,         // LibTorch sees no GPU: none exists, or it was asked for one before its CUDA library was there
+    loaded_late,         // LibTorch sees no GPU: none exists, or code asked for GPUs before the CUDA library was loaded
   };
 
   TorchStateError(Reason reason, std::string library, const std::string& what)

@@ -82,7 +82,7 @@ std::int64_t lower_when_shifted(const Expr& expr, const RangeOf& known) {
     for (const Factor& factor : term.monomial) {
       const std::int64_t lower = range_of_atom(factor.atom, known).lower;
       if (lower == Range::kUnboundedBelow) return Range::kUnboundedBelow;
-      // In `shifted`, the atom stands for that difference.
+      // In `shifted`, the atom stands for its own difference from `lower`.
       product = product * power(ExprParts::make(factor.atom) + lower, factor.exponent);
     }
     shifted = shifted + product;

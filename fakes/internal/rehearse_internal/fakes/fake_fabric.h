@@ -47,8 +47,9 @@ class MoveInterceptor {
 //     CPU, apart from the payloads of NaNs.
 //   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even. float8_e4m3fn has no infinity,
 //     so a result that does not fit becomes NaN.
-//   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
-//     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
+//   - AVG divides the sum by the number of ranks. Quotients of floating types are exactly rounded (NCCL multiplies by
+//     1/n before it adds). Sums of integers wrap in their own width, as in NCCL, and their quotients are rounded
+//     towards zero.
 //   - bool: SUM is the logical "or", PRODUCT the logical "and".
 //   - sparse: if one rank has several values with the same index, the fabric adds these first, in the order in which
 //     the tensor stores them (Gloo: in any order), and then the ranks' sums as above.
