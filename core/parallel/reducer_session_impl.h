@@ -90,7 +90,7 @@ class ReducerSession::Impl {
   bool lowered_by_forward_ = false;  // by the current forward
   std::optional<JoinOptions> joining_;
   std::uint64_t made_in_ = 0;  // the number of the world in which this object was made
-  std::string checked_as_;     // the name of its state in automatic checks; empty: none yet
+  std::string checked_as_;     // the model's name in automatic checks; empty: there was no check yet
   Use use_ = Use::none;
   std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };

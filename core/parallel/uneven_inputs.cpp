@@ -51,7 +51,8 @@ void ReducerSession::Impl::tell_joined_ranks() {
   reducer_->set_forward_pass_work_handle(active, joining_->divide_by_initial_world_size);
 }
 
-// Does what _DDPJoinHook.main_hook() does: takes part in the collectives of an iteration of the ranks that have inputs.
+// Does what _DDPJoinHook.main_hook() does: the ranks that have inputs make an iteration, and this rank only takes part
+// in its collectives.
 void ReducerSession::Impl::shadow_iteration() {
   rebuild_buckets();
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {

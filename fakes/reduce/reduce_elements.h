@@ -30,7 +30,7 @@ struct BFloat16 {
 };
 
 // IEEE-like formats with E exponent bits and M mantissa bits. Finite formats, such as e4m3fn, have no infinities: the
-// top exponent holds numbers, and only all ones are NaN.
+// top exponent holds numbers, except that a magnitude of all ones is a NaN.
 template <class StoredT, int E, int M, bool Finite, std::uint32_t Nan>
 struct Small {
   using Stored = StoredT;

@@ -119,7 +119,7 @@ REHEARSE_EXPORTED cudaError_t cudaDeviceSynchronize() {
       [](const CudaLibrary& cuda) { return cuda.device_synchronize(); });
 }
 
-// Unless both sides are on the host, first waits for the default stream of the current device.
+// Unless it copies from host to host, first waits for the default stream of the current device.
 REHEARSE_EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return rehearse::real::in_rank_or_not(
       [&](DeviceWaits& waits, const CudaLibrary& cuda) {

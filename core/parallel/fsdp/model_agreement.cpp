@@ -41,8 +41,8 @@ ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan) {
   return all;
 }
 
-// The groups of replicas broadcast first. Then each replica of the first rank has that rank's values, and broadcasts
-// them to the ranks among which it is sharded.
+// The groups of replicas broadcast first. Then all ranks with the first rank's shard have the first rank's values. Each
+// of them broadcasts these values to its group of shards.
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored) {
   const auto parameters = planned_parameters(plan);

@@ -14,7 +14,7 @@ namespace rehearse::parallel {
 
 namespace autograd = torch::autograd;
 
-// A backward inside another one, such as that of a checkpoint, belongs to the outer one.
+// If a backward runs inside another backward, as a checkpoint's does, it counts as a part of the outer backward.
 void ShardedModel::enter_backward() {
   if (!is_in_backward()) return;
   require_usable("backward()");

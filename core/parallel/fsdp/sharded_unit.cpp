@@ -167,7 +167,8 @@ std::int64_t ShardedUnit::padded_elements(const std::vector<std::size_t>& parame
   return sum;
 }
 
-// Distinguishes the gradients of different parameters of one unit, which may have the same size.
+// Names the parameters if some gradients of the unit are missing. Otherwise ranks could sum the gradients of different
+// parameters of the same size.
 std::string ShardedUnit::gradients_text(const std::vector<std::size_t>& parameters) const {
   const auto trained =
       std::count_if(parameters_.begin(), parameters_.end(), [](const auto& each) { return each.is_trained(); });

@@ -92,8 +92,8 @@ class ShardedUnit {
   std::optional<Reduction> reduction_;
 };
 
-// Call the unit's methods of the same names. If the rank runs out of memory, the error says for which unit, and which
-// units of `all` were whole.
+// These functions call the unit's methods of the same names. If the rank runs out of memory, the error says for which
+// unit, and which units of `all` were whole.
 void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all);

@@ -25,7 +25,7 @@ std::int64_t content(const Terms& terms) {
   return common;
 }
 
-// Divides by the content. Rounds the constant up, which does not change the meaning of `<= 0`.
+// Divides the coefficients by content(). Rounds the constant up, which does not change the meaning of `<= 0`.
 void reduce(Terms& terms) {
   const std::int64_t common = content(terms);
   if (common <= 1) return;

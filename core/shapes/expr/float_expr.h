@@ -13,7 +13,7 @@
 namespace rehearse::shapes {
 
 // A floating-point number that depends on sizes, such as `2.0/(numel - 1)` in a backward formula. Floats have no
-// canonical form, so the object keeps the operations. It computes operations on plain numbers at once. Immutable;
+// canonical form, so the object keeps the operations. It computes operations on plain numbers immediately. Immutable;
 // copies share data.
 class FloatExpr {
  public:

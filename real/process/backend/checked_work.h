@@ -58,7 +58,7 @@ class CheckedWork final : public c10d::Work {
 
  private:
   bool over() const noexcept { return over_; }
-  // `is_own`: an error belongs to this call.
+  // `is_own`: true if `error` is an error of this call; false if the job has ended before the call did.
   void complete(const std::exception_ptr& error, bool is_own = true);
   void follow(const c10::intrusive_ptr<c10d::Work>& inner);
   void mark();

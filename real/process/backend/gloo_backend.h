@@ -17,10 +17,10 @@ namespace rehearse::real {
 
 using GlooDevices = std::vector<std::shared_ptr<gloo::transport::Device>>;
 
-// The network interfaces for gloo: those of GLOO_SOCKET_IFNAME (names separated by commas). Without that variable: the
-// loopback interface if `master`, the address of rank 0's host, is a loopback address; otherwise the interface with the
-// address to which this host's name resolves. Each device listens from now on. Throws what gloo throws if an interface
-// does not exist.
+// Makes a device of gloo for each network interface that GLOO_SOCKET_IFNAME names (separated by commas). Without that
+// variable, makes one device. If `master`, the address of rank 0's host, is a loopback address, the device uses the
+// loopback interface. Otherwise it uses the interface with the address to which this host's name resolves. Each device
+// listens from now on. Throws what gloo throws if an interface does not exist.
 GlooDevices gloo_devices(const std::string& master);
 
 // For example "tcp on eth0": how and where devices send; commas separate several devices.

@@ -12,8 +12,8 @@
 
 namespace rehearse::real {
 
-// This process's GPU: the one with the process's number on this host. Opens LibTorch's CUDA libraries and makes the GPU
-// the current device. Throws RunnerUnavailable if the libraries, a driver, or a GPU with that number are missing.
+// The GPU of this process: its index is the process's local rank. Opens LibTorch's CUDA libraries and makes the GPU the
+// current device. Throws RunnerUnavailable if the libraries, a driver, or a GPU with that number are missing.
 at::Device own_gpu(const LaunchedProcess& process);
 
 // True if own_gpu() would return a GPU.

@@ -88,8 +88,8 @@ class Session {
   // Call this when the rank's body is over. Blocks until the job's outcome is known.
   JobOutcome end(const RankEnded& ended);
 
-  // Ends the session's threads. In rank 0's process, then waits until the other ranks have read the last message, but
-  // at most for the check timeout, and ends the coordinator. The destructor calls close(), too.
+  // Ends the session's threads. In rank 0's process, it then waits until the other ranks have read the last message,
+  // but at most for the check timeout. After that wait, it ends the coordinator. The destructor calls close(), too.
   void close();
   // Use this after close(). True if a thread waits for a store that does not respond, and may still use this object and
   // the store.

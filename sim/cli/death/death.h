@@ -8,7 +8,7 @@
 #include "cli/death/crash_record.h"
 #include "cli/grammar/arguments.h"
 
-// Reports on runs whose process died, made by another process.
+// Makes reports on runs whose process died. Another process, which survives, calls these functions.
 namespace rehearse::cli {
 
 // Contains the scenario's facts, and a line for the rank that ran, if that rank is known. The caller adds files and

@@ -8,9 +8,10 @@ namespace rehearse::exec {
 
 // Library state that belongs to a rank, although it is in thread-local or global variables of the one OS thread that
 // all ranks share. The executor keeps one image of it for each fiber and one for itself, and exchanges them at every
-// switch. It does not know the contents; for LibTorch's see rehearse_internal/torch_state/torch_state.h.
+// switch. The executor does not know the contents of images. rehearse_internal/torch_state/torch_state.h lists what
+// LibTorch's state is.
 //
-// The executor makes all calls on its own thread.
+// The executor calls all of these functions on its own thread.
 class RankState {
  public:
   virtual ~RankState() = default;

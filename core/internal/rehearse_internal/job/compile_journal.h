@@ -104,7 +104,7 @@ struct Divergence {
   std::string why;                    // Compile::why of one rank: the rank of `compiled` that made its record first
   exec::CallSite where;               // Compile::where of this rank
   std::vector<int> latest;            // ranks of `compiled` that have not called the function since
-  bool communicates = false;          // true if Compile::communicates is, on one of `compiled`
+  bool communicates = false;          // true if Compile::communicates is true for a rank of `compiled`
 };
 
 // Ordered by function, then by call. Functions of the same name are matched by their order on each rank.

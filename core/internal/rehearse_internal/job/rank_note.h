@@ -32,9 +32,9 @@ class SharedText {
   std::atomic<std::size_t> current_{0};
 };
 
-// A crash record: what a process that is one rank notes about that rank while it runs. The memory outlives the process.
-// So if the process is killed, another one can report how far the rank came. Thread safe; writing never blocks for
-// long, and known() never blocks.
+// The crash record of a process that is one rank. While the process runs, it writes here what the rank does. The memory
+// outlives the process. So if the process is killed, another process can report how far the rank came. Thread safe;
+// writing never blocks for long, and known() never blocks.
 class RankNote {
  public:
   // Starts a run: `began` is its time zero, by exec::machine_time(). Clears the notes of the previous run.
@@ -95,7 +95,7 @@ class RankNote {
 // The crash record of this process: the one that a LentRankNote lends, otherwise one that nobody reads.
 RankNote& rank_note() noexcept;
 
-// While it lives, rank_note() is `note`. Only one at a time.
+// While it lives, rank_note() is `note`. Only one object may exist at a time.
 class LentRankNote {
  public:
   explicit LentRankNote(RankNote& note) noexcept;

@@ -16,7 +16,7 @@ class ShardedUnits {
  public:
   // `text`: names the unit in messages, "unit \"blocks.0\"". Units are numbered in the order of these calls.
   void add_unit(std::string text) { texts_.push_back(std::move(text)); }
-  // Adds a parameter to the last unit. Its storage must live as long as this object.
+  // Adds a parameter to the last unit. The parameter's storage must live as long as this object.
   void add_parameter(const std::string& name, const at::Tensor& parameter);
 
   struct Parameter {

@@ -46,7 +46,7 @@ std::optional<std::pair<std::string, Expr>> solve(const Expr& zero) {
     const bool unbacked = is_unbacked_name(name);
     const bool simple = value.is_number() || (value.is_symbol() && !is_unbacked_name(value.symbol_name()));
     if (value.has_symbol(name) || (!unbacked && !simple)) continue;
-    // Prefers unbacked symbols; among equals, the one with the later name.
+    // Prefers unbacked symbols to those of inputs. Of two symbols of the same kind, prefers the later name.
     const bool better = !best || std::pair(unbacked, compare_names(best->first, name) < 0) >
                                      std::pair(is_unbacked_name(best->first), false);
     if (better) best.emplace(name, value);

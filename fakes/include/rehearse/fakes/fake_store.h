@@ -104,9 +104,9 @@ class StoreState {
 // Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
 // the keys exist or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits forever. Outside a fiber
 // (before the world runs) nothing can set a missing key, so these calls throw at once. No other call waits for a key,
-// but some poll (exec::this_rank::poll()). check() always polls, and wait() never does. For the other calls that change
-// nothing, each handle counts how many of them it has made since the store's last change. Such a call polls if the
-// count is larger than the number of the store's keys and queues, plus one.
+// but some of them poll (exec::this_rank::poll()). check() always polls, and wait() never does. For the other calls
+// that change nothing, each handle counts how many of them it has made since the store's last change. Such a call polls
+// if the count is larger than the number of the store's keys and queues, plus one.
 // Threads: only the executor's. Ownership: handles share the state; each has its own timeout.
 // Errors: c10::DistStoreError if the keys do not come in time. Its text names all keys of the call, and says which of
 // them no rank has set. The store is then unchanged. RankAborted if the world ends during a wait. watchKey() throws

@@ -71,9 +71,11 @@ class FakeFabric final : public comm::Fabric {
   FakeFabric& operator=(const FakeFabric&) = delete;
   ~FakeFabric() override;  // drops pending transfers
 
-  // Throws c10::Error for a tensor that is undefined, that is not a strided CPU tensor (in a sparse all-reduce: a
-  // sparse one), or that is an unresolved conjugate or negative view; for an output in which two elements share memory
-  // (an expanded tensor); and for a dtype or reduce op that is not in the list above.
+  // Throws c10::Error for
+  //   * an undefined tensor, and an unresolved conjugate or negative view;
+  //   * a tensor that is not a strided CPU tensor or, in a sparse all-reduce, not a sparse CPU tensor;
+  //   * an output in which two elements share memory (an expanded tensor);
+  //   * a dtype or reduce op that is not in the list above.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   // True, because Gloo takes messages that are shorter than the receive.
