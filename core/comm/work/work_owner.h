@@ -50,7 +50,7 @@ class WorkOwner : public c10::intrusive_ptr_target {
   virtual void on_known(const RankWork& work) noexcept = 0;
   virtual void on_released(const RankWork& work) noexcept = 0;
 
-  // Called for a watched work that does not match its peers; see CallInterceptor.
+  // Called for a watched send or receive that disagrees with its peer's call; see CallInterceptor.
   virtual bool is_unchanged(const RankWork& work) = 0;
 
   // The work is being destroyed or its rank is ending, and RankWork::asked() is false. Not called after closing.

@@ -35,17 +35,16 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 
 // Lets the ranks of a group communicate when they compile the same function, like Dynamo's compiler collectives and
 // guard collectives. The messages use their own communicator, "compile of <group>", created once for each group at its
-// first use, so they never mix with the user's calls on the group. A group uses its store instead if it has no back end
-// for CPU tensors that can create subgroups. If a rank does not come (its cache served the call, or it has ended), the
-// others wait as in any collective, and the report names the missing rank: see Journal.
+// first use, so they never mix with the user's calls on the group. A group uses its store instead if its back end for
+// CPU tensors is missing or cannot create subgroups. If a rank does not come (its cache served the call, or it has
+// ended), the others wait as in any collective, and the report names the missing rank: see Journal.
 //
 // Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch (through
 // the store, a CompileError). A group of one rank does not communicate. All calls block. Each object belongs to the
 // fibers of its rank.
 //
-// Errors: MismatchError, and what collectives throw. CompileError if the group has no store and no back end that can
-// create subgroups for CPU tensors. If a message arrives damaged, CompileError that names its sender. commit() has one
-// more reason for a CompileError.
+// Errors: MismatchError, and what collectives throw. CompileError if the group needs its store and has none. If a
+// message arrives damaged, CompileError that names its sender. commit() has one more reason for a CompileError.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";

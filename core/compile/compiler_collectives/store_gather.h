@@ -10,9 +10,9 @@
 
 namespace rehearse::compiler {
 
-// Gathers messages through the store, for groups without a back end for CPU tensors that can create subgroups. The n-th
-// gather() of one rank is matched with the n-th gather() of the others. The store keeps the count, so all objects with
-// the same name share it.
+// Gathers messages through the store, for groups whose back end for CPU tensors is missing or cannot create subgroups.
+// The n-th gather() of one rank is matched with the n-th gather() of the others. The store keeps the count, so all
+// objects with the same name share it.
 class StoreGather {
  public:
   // `name`: prefix of all keys. Throws CompileError if the group has no store.

@@ -55,7 +55,8 @@ void yield(Fiber& fiber) {
 }
 
 bool linger(Fiber& fiber, const Observer& observer) {
-  // Every fiber gets its first call to unwind before any fiber gets its second.
+  // RankLife::unwind_all() wakes every blocked fiber once before it wakes any fiber a second time. So if it has woken
+  // this fiber twice, all other fibers have had their turn to unwind.
   if (fiber.end_calls >= 2) return false;
   auto& world = *fiber.world;
   world.outcome.note_where(fiber, &observer);

@@ -17,7 +17,7 @@ namespace rehearse::real {
 // computes or waits.
 class CoordinatorService {
  public:
-  // `began`: time zero of its clock, by the machine's clock.
+  // `began`: the start of the run, by the machine's clock. The service counts its time from there.
   CoordinatorService(c10d::Store& store, int ranks, VirtualDuration check_timeout, VirtualDuration began);
   CoordinatorService(const CoordinatorService&) = delete;
   CoordinatorService& operator=(const CoordinatorService&) = delete;

@@ -37,7 +37,7 @@ namespace rehearse::real {
 // If the coordinator sends nothing any more, because rank 0's process is gone, the session itself ends the world.
 class Session {
  public:
-  // `began`: time zero of its clock, by the machine's clock.
+  // `began`: the start of the run, by the machine's clock. The session counts its time from there.
   Session(int rank, int size, c10d::Store& store, VirtualDuration check_timeout, VirtualDuration began);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -26,7 +26,7 @@ struct CrashRecord {
   std::size_t overflowed_stack_bytes = 0;  // 0: the stack did not overflow
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
-  Verdict verdict = Verdict::crashed;  // this field and the next three are for an early end
+  Verdict verdict = Verdict::crashed;  // this field and the next three are set only at an early end (see EarlyEnd)
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};

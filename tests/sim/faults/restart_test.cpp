@@ -92,7 +92,8 @@ TEST(RestartFault, GroupsOfTheFormerIncarnation_AreGone) {
       << report.headline;
 }
 
-// new_group() by all ranks works, too, once all ranks have called it equally often again.
+// new_group() also lets the restarted rank in. It matches the n-th calls of all ranks, and a restarted rank counts from
+// one again. Here all ranks make their first call after the restart.
 TEST(RestartFault, NewGroupByAllRanks_TakesTheRestartedRankIn) {
   const auto body = [](RankContext& ctx) {
     try {

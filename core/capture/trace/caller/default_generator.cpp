@@ -40,8 +40,8 @@ class RefusingGenerator final : public at::CPUGeneratorImpl {
   }
 
  private:
-  // Returns null if captured code did not ask. Otherwise ends the capture and returns the generator that the code means
-  // to use, or throws the refusal.
+  // Returns null if the generator need not refuse at this moment. Otherwise ends the capture, and returns the real
+  // generator for the caller to use. Throws the refusal if `may_go_on` is false or the capture cannot end.
   at::CPUGeneratorImpl* refuse(const char* what, bool may_go_on = true) const {
     if (!is_refusing_()) return nullptr;
     const NotCapturable refusal(std::string("the default generator ") + what + " inside of a captured function",

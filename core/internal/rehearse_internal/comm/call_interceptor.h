@@ -24,8 +24,8 @@ class CallInterceptor {
   // exception. May set Operation::mark and Operation::trace. The address of `call` is stable until the fabric gets it.
   virtual Answer on_call(Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
 
-  // Called when `call` and another call are matched but disagree. False: the arguments of `call` have changed since it
-  // was made, and the interceptor has ended the world for that reason.
+  // Called when `call` is a send or receive that disagrees with the call matched with it. False: the arguments of
+  // `call` have changed since it was made, and the interceptor has ended the world for that reason.
   virtual bool is_unchanged(const Operation& /*call*/) { return true; }
 
   // The call has ended. Nothing reads or writes its tensors any more, unless the call was aborted during its transfer.

@@ -7,7 +7,7 @@
 
 namespace rehearse::sim {
 
-// Writes what the ranks called in the JSON form of a dump by c10d's flight recorder, for the tools that people have for
+// Writes the ranks' calls in the JSON form of a dump by c10d's flight recorder, for the tools that people have for
 // dumps of real jobs. The file holds the recorder's version, all groups once and, for each of the `ranks` of the world,
 // the recorder's entries, one on a line. If each rank listed all its groups, the file would grow with the square of the
 // ranks. The recorder's analyzer expects one dump for each rank. docs/GUIDE.md shows the few lines that make such dumps
