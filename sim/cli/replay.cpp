@@ -64,7 +64,7 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
   const InterruptibleScope interruptible;
   const Watcher watcher([&](const CrashRecord& crash) {
     console.end_progress();
-    // Only the time limit ends this process by SIGXCPU.
+    // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
     const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
     return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
                         : report_on_death(scenario, crash),

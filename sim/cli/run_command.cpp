@@ -66,7 +66,7 @@ std::string problem_of(const Write& write) {
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
          const CrashRecord& crash, Console& console) {
   scenario.output.leave_events_out();
-  // Only the time limit ends this process by SIGXCPU.
+  // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
   const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
   Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
                           : report_on_death(scenario, crash);

@@ -92,7 +92,7 @@ class Check {
     return attempt;
   }
 
-  // Runs on another thread, because nobody can end a rank that never switches.
+  // Runs on the watchdog's thread. A rank that never switches cannot be ended alone, so this ends the process.
   [[noreturn]] void end_overdue(const std::string& late, const std::string& again, const exec::Found& found) const {
     const auto text = fmt::format("INTERRUPTED: {} and had to be killed: {}\nended {}, seed {}; again: {}\n", late,
                                   exec::describe(found), identity_.name, options_.seed, again);

@@ -14,7 +14,7 @@ using rehearse::RankContext;
 // The last rank leaves the loop one step before the others.
 void returns_a_step_early(RankContext& ctx);
 
-// The last rank's loss is "too good to learn from" in the last step, so this rank runs no backward.
+// In the last step, the last rank computes its loss, but runs no backward.
 void skips_the_last_backward(RankContext& ctx);
 
 // The last rank skips the backward of the second of four steps. Its later all-reduces match those that the other ranks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parses the notation of torch.export and sympy. Operators by increasing precedence: |, &, comparisons, + and -, * //
-// %, the signs - and ~, **.
+// Parses the notation of torch.export and sympy. Operators by increasing precedence: `|`; `&`; comparisons; `+` and
+// `-`; `*`, `//` and `%`; the signs `-` and `~`; `**`.
 #include <charconv>
 #include <string>
 #include <variant>

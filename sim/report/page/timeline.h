@@ -28,7 +28,7 @@ struct Timeline {
     auto operator<=>(const Signature&) const = default;
   };
   enum class CallType : std::uint8_t { collective, send, receive };
-  // Calls of one kind differ only in their number and their times.
+  // Calls of one kind differ only in their rank, their number and their times, and in whether they failed.
   struct Kind {
     std::uint32_t group = 0;
     std::uint32_t signature = 0;

@@ -104,7 +104,7 @@ TEST(Measurements, ThatAreGone_AreNamed) {
     for (const auto& [name, value] : whole.entries()) {
       if (name != key) rest[name] = value;
     }
-    // A report without an identity may come from a run that did not end, so it may lack this key.
+    // A run that did not end has no identity, so the reader accepts a report without this key.
     if (key == "identity") continue;
     try {
       report_from_json(json_text(rest));

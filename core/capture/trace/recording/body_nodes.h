@@ -16,7 +16,8 @@ class BodyNodes {
   BodyNodes(graph::GraphModule& module, graph::Node& begin, graph::Node& end);
 
   // Moves the nodes of numbers to a place before the begin mark, if the numbers depend only on values from outside.
-  // Thus the graph computes each of these numbers once, for all of its nodes.
+  // Thus the graph computes each of these numbers once, for all of its nodes. Numbers that are read from data stay
+  // where they are.
   void hoist_numbers();
   // Takes the nodes and the end mark out of the graph. Nothing outside may use them. The begin mark stays.
   void erase();
