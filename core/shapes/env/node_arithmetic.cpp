@@ -47,11 +47,33 @@ SymNode ShapeNode::pow_by_natural(const SymNode& other) {
   return make(power(expr(), exponent));
 }
 
-SymNode ShapeNode::floordiv(const SymNode& other) { return make(shapes::floordiv(expr(), expr_in(other))); }
+// Chooses by the sign of `value`. Fixes the sign by a guard if it depends on sizes of inputs. If it depends on data,
+// the result contains both values.
+Expr ShapeNode::by_sign(const Expr& value, const Expr& if_negative, const Expr& otherwise) const {
+  const Condition is_negative = Condition::lt(value, 0);
+  if (const auto decided = env_->decide(is_negative)) return *decided ? if_negative : otherwise;
+  if (!env_->hint(is_negative)) return where(is_negative, if_negative, otherwise);
+  return env_->guard(is_negative, "the sign in a division") ? if_negative : otherwise;
+}
 
-SymNode ShapeNode::int_floordiv(const SymNode& other) { return floordiv(other); }
+// c10::SymInt's / and % call floordiv() and mod(). For plain numbers both round to zero, as in C++. Symbols must do the
+// same, because eager mode computes with plain numbers.
+SymNode ShapeNode::floordiv(const SymNode& other) {
+  const Expr given = expr_in(other);
+  const Expr dividend = by_sign(given, -expr(), expr());
+  const Expr divisor = by_sign(given, -given, given);
+  return make(by_sign(dividend, -shapes::floordiv(-dividend, divisor), shapes::floordiv(dividend, divisor)));
+}
 
-SymNode ShapeNode::mod(const SymNode& other) { return make(shapes::mod(expr(), expr_in(other))); }
+// Rounds down, as Python does.
+SymNode ShapeNode::int_floordiv(const SymNode& other) { return make(shapes::floordiv(expr(), expr_in(other))); }
+
+SymNode ShapeNode::mod(const SymNode& other) {
+  const Expr dividend = expr();
+  const Expr given = expr_in(other);
+  const Expr divisor = by_sign(given, -given, given);
+  return make(by_sign(dividend, -shapes::mod(-dividend, divisor), shapes::mod(dividend, divisor)));
+}
 
 SymNode ShapeNode::neg() {
   return is_float() ? make(FloatExpr(Kind::Mul, FloatExpr(-1.0), float_expr())) : make(-expr());

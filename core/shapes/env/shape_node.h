@@ -38,7 +38,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool is_float() override { return std::holds_alternative<FloatExpr>(value_); }
 
   // Arithmetic of integers, or of floats if one operand is a float. floordiv(), mod(), int_*() and pow_by_natural()
-  // take only integers.
+  // take only integers. floordiv() and mod() round to zero, as C++ does; int_floordiv() rounds down.
   c10::SymNode add(const c10::SymNode& other) override;
   c10::SymNode sub(const c10::SymNode& other) override;
   c10::SymNode mul(const c10::SymNode& other) override;
@@ -120,6 +120,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool with_float(const c10::SymNode& other);
   c10::SymNode compare(const c10::SymNode& other, Condition (*compare_ints)(const Expr&, const Expr&),
                        bool (*compare_floats)(double, double));
+  Expr by_sign(const Expr& value, const Expr& if_negative, const Expr& otherwise) const;
   double specialised(const FloatExpr& value, const std::string& reason) const;
 
   std::shared_ptr<ShapeEnv> env_;

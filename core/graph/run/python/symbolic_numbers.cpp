@@ -32,6 +32,24 @@ Truth truth(const IValue& value) {
   return value.isSymBool() || value.isBool() ? value.toSymBool() : number(value).sym_ne(0);
 }
 
+// c10's / and % round to zero, and Python's // and % round down.
+Integer rounded_down(const Integer& dividend, const Integer& divisor) {
+  const c10::SymNode some = (dividend.is_symbolic() ? dividend : divisor).toSymNode();
+  const auto node_of = [&](const Integer& each) {
+    return each.is_symbolic() ? each.toSymNode() : some->wrap_int(each.guard_int(__FILE__, __LINE__));
+  };
+  return Integer(node_of(dividend)->int_floordiv(node_of(divisor)));
+}
+
+Answer floordiv(const Arguments& a) { return rounded_down(number(a[0]), number(a[1])); }
+
+Answer mod(const Arguments& a) {
+  const Integer dividend = number(a[0]), divisor = number(a[1]);
+  const bool are_natural =
+      TORCH_STATICALLY_KNOWN_TRUE(dividend.sym_ge(0)) && TORCH_STATICALLY_KNOWN_TRUE(divisor.sym_gt(0));
+  return are_natural ? dividend % divisor : dividend - rounded_down(dividend, divisor) * divisor;
+}
+
 bool is_boolean(const IValue& value) { return value.isBool() || value.isSymBool(); }
 bool are_booleans(const Arguments& a) { return std::ranges::all_of(a, is_boolean); }
 
@@ -58,8 +76,8 @@ const std::unordered_map<std::string_view, SymbolicFunction>& symbolic_functions
       {"_operator.add", [](const Arguments& a) -> Answer { return number(a[0]) + number(a[1]); }},
       {"_operator.sub", [](const Arguments& a) -> Answer { return number(a[0]) - number(a[1]); }},
       {"_operator.mul", [](const Arguments& a) -> Answer { return number(a[0]) * number(a[1]); }},
-      {"_operator.floordiv", [](const Arguments& a) -> Answer { return number(a[0]) / number(a[1]); }},
-      {"_operator.mod", [](const Arguments& a) -> Answer { return number(a[0]) % number(a[1]); }},
+      {"_operator.floordiv", floordiv},
+      {"_operator.mod", mod},
       {"_operator.neg", [](const Arguments& a) -> Answer { return -number(a[0]); }},
       {"_operator.pos", [](const Arguments& a) -> Answer { return number(a[0]); }},
       {"_operator.pow", power},

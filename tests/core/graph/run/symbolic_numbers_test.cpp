@@ -21,6 +21,18 @@ TEST_F(SymbolicNumbers, PowersOfANaturalNumber) {
   EXPECT_EQ(call_symbolically("_operator.pow", {six, 3})->toSymInt(), 216);
 }
 
+TEST_F(SymbolicNumbers, QuotientsRoundDown) {
+  const auto equals = [](const std::optional<c10::IValue>& found, std::int64_t expected) {
+    return found->toSymInt().sym_eq(expected).guard_bool(__FILE__, __LINE__);
+  };
+  EXPECT_TRUE(equals(call_symbolically("_operator.floordiv", {six - 9, 2}), -2));
+  EXPECT_TRUE(equals(call_symbolically("_operator.mod", {six - 9, 4}), 1));
+  EXPECT_TRUE(equals(call_symbolically("_operator.floordiv", {six, -4}), -2));
+  EXPECT_TRUE(equals(call_symbolically("_operator.mod", {six, -4}), -2));
+  EXPECT_TRUE(equals(call_symbolically("_operator.floordiv", {13, six}), 2));
+  EXPECT_TRUE(equals(call_symbolically("_operator.mod", {13, six}), 1));
+}
+
 // In Python, 6 ** -1 is a float.
 TEST_F(SymbolicNumbers, APowerWithANegativeExponentHasNoForm) {
   EXPECT_FALSE(call_symbolically("_operator.pow", {six, -1}));

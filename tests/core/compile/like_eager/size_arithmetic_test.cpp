@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Divisions of sizes, and of integers from data, round to zero in captured code, too, whatever the signs.
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/forward_capture.h>
+#include <rehearse/compile/compile.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using at::Tensor;
+
+std::vector<Tensor> parts_of(const Tensor& x, const c10::SymInt& dividend, const c10::SymInt& divisor) {
+  return {x * at::Scalar(dividend / divisor), x * at::Scalar(dividend % divisor)};
+}
+
+void expect_equal(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, std::int64_t size) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(found[i].equal(expected[i])) << size << ", " << i << ": " << found[i] << expected[i];
+  }
+}
+
+// n - 9 and 9 - n change their signs between the calls.
+TEST(SizeArithmetic, DivisionsOfSizesRoundToZero) {
+  for (const std::int64_t divisor : {-4, -1, 1, 2, 4}) {
+    const auto function = [divisor](const Tensor& x) {
+      const c10::SymInt n = x.sym_size(0);
+      std::vector<Tensor> all = parts_of(x, n - 9, divisor);
+      for (Tensor& part : parts_of(x, 9 - n, divisor)) all.push_back(std::move(part));
+      for (Tensor& part : parts_of(x, 2 * n + 1, n - 20)) all.push_back(std::move(part));
+      return all;
+    };
+    for (const bool dynamic : {false, true}) {
+      auto compiled = compile(function, {.dynamic = dynamic ? std::optional(true) : std::nullopt, .fullgraph = true});
+      for (const std::int64_t size : {4, 6, 5, 9, 12, 13, 7, 30}) {
+        const Tensor x = at::ones({size});
+        expect_equal(compiled(x), function(x), size);
+      }
+    }
+  }
+}
+
+TEST(SizeArithmetic, DivisionsOfIntegersFromDataRoundToZero) {
+  const auto function = [](const Tensor& x) {
+    const c10::SymInt number = sym_item(x.sum());
+    return std::vector<Tensor>{at::full_symint({number / 2 + 10}, 1), at::full_symint({number % 3 + 10}, 1),
+                               at::full_symint({number / -3 + 10}, 1)};
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = compile(function, {.backend = backend, .fullgraph = true});
+    for (const std::int64_t number : {-5, 5, -4, 7, 0, -1}) {
+      const Tensor x = at::full({1}, number, at::kLong);
+      expect_equal(compiled(x), function(x), number);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
