@@ -11,6 +11,19 @@ namespace rehearse::shapes {
 using c10::SymNode;
 using Kind = FloatExpr::Kind;
 
+namespace {
+
+// Chooses by the sign of `value`. Fixes the sign by a guard if it depends on sizes of inputs. If it depends on data,
+// the result contains both values.
+Expr by_sign(ShapeEnv& env, const Expr& value, const Expr& if_negative, const Expr& otherwise) {
+  const Condition is_negative = Condition::lt(value, 0);
+  if (const auto decided = env.decide(is_negative)) return *decided ? if_negative : otherwise;
+  if (!env.hint(is_negative)) return where(is_negative, if_negative, otherwise);
+  return env.guard(is_negative, "the sign in a division") ? if_negative : otherwise;
+}
+
+}  // namespace
+
 bool ShapeNode::with_float(const SymNode& other) { return is_float() || other->is_float(); }
 
 SymNode ShapeNode::add(const SymNode& other) {
@@ -47,22 +60,13 @@ SymNode ShapeNode::pow_by_natural(const SymNode& other) {
   return make(power(expr(), exponent));
 }
 
-// Chooses by the sign of `value`. Fixes the sign by a guard if it depends on sizes of inputs. If it depends on data,
-// the result contains both values.
-Expr ShapeNode::by_sign(const Expr& value, const Expr& if_negative, const Expr& otherwise) const {
-  const Condition is_negative = Condition::lt(value, 0);
-  if (const auto decided = env_->decide(is_negative)) return *decided ? if_negative : otherwise;
-  if (!env_->hint(is_negative)) return where(is_negative, if_negative, otherwise);
-  return env_->guard(is_negative, "the sign in a division") ? if_negative : otherwise;
-}
-
 // c10::SymInt's / and % call floordiv() and mod(). For plain numbers both round to zero, as in C++. Symbols must do the
 // same, because eager mode computes with plain numbers.
 SymNode ShapeNode::floordiv(const SymNode& other) {
   const Expr given = expr_in(other);
-  const Expr dividend = by_sign(given, -expr(), expr());
-  const Expr divisor = by_sign(given, -given, given);
-  return make(by_sign(dividend, -shapes::floordiv(-dividend, divisor), shapes::floordiv(dividend, divisor)));
+  const Expr dividend = by_sign(*env_, given, -expr(), expr());
+  const Expr divisor = by_sign(*env_, given, -given, given);
+  return make(by_sign(*env_, dividend, -shapes::floordiv(-dividend, divisor), shapes::floordiv(dividend, divisor)));
 }
 
 // Rounds down, as Python does.
@@ -71,8 +75,8 @@ SymNode ShapeNode::int_floordiv(const SymNode& other) { return make(shapes::floo
 SymNode ShapeNode::mod(const SymNode& other) {
   const Expr dividend = expr();
   const Expr given = expr_in(other);
-  const Expr divisor = by_sign(given, -given, given);
-  return make(by_sign(dividend, -shapes::mod(-dividend, divisor), shapes::mod(dividend, divisor)));
+  const Expr divisor = by_sign(*env_, given, -given, given);
+  return make(by_sign(*env_, dividend, -shapes::mod(-dividend, divisor), shapes::mod(dividend, divisor)));
 }
 
 SymNode ShapeNode::neg() {

@@ -120,7 +120,6 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool with_float(const c10::SymNode& other);
   c10::SymNode compare(const c10::SymNode& other, Condition (*compare_ints)(const Expr&, const Expr&),
                        bool (*compare_floats)(double, double));
-  Expr by_sign(const Expr& value, const Expr& if_negative, const Expr& otherwise) const;
   double specialised(const FloatExpr& value, const std::string& reason) const;
 
   std::shared_ptr<ShapeEnv> env_;
