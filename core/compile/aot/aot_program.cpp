@@ -78,14 +78,10 @@ std::vector<c10::IValue> AotProgram::call(const std::vector<c10::IValue>& inputs
   const bool differentiate =
       backwards_ != nullptr && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
   const comm::SpanScope span(forward_span_);
-  if (differentiate) {
-    std::vector<c10::IValue> values = run_and_record(inputs);
-    copy_back(inputs, values);
-    return outputs_of(inputs, std::move(values));
-  }
-  std::vector<c10::IValue> values = run_below(forward_, inputs);
+  std::vector<c10::IValue> values = differentiate ? run_and_record(inputs) : run_below(forward_, inputs);
   values.resize(values_);
   forget_hidden_bases(values, inputs);
+  if (differentiate) copy_back(inputs, values);
   return outputs_of(inputs, std::move(values));
 }
 
@@ -103,8 +99,6 @@ std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValu
   }
   std::vector<c10::IValue> results = run_below(forward_, std::move(working));
   node->record(results, values_);
-  results.resize(values_);
-  forget_hidden_bases(results, inputs);
   return results;
 }
 
