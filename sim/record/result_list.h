@@ -20,8 +20,8 @@ struct ListedResult {
   std::vector<std::int64_t> sizes;
   std::uint64_t hash = 0;  // FNV-1a of all its bytes, contiguous and in this machine's byte order
   std::string bytes{};     // all of them; empty if the tensor is too large for the file
-  // Of the tensor's numbers as doubles. A complex number counts as two: its real and its imaginary part. NaN if the
-  // tensor holds a NaN.
+  // The least and the greatest of the tensor's numbers, and the norm of all of them, as doubles. A complex number
+  // counts as two: its real and its imaginary part. All three are NaN if the tensor holds a NaN.
   double least = 0, most = 0, norm = 0;
 
   std::int64_t elements() const noexcept;

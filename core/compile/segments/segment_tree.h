@@ -62,7 +62,7 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 // the same key and different graphs, but only with Verify::Always or guard collectives.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
-  std::vector<GuardSet> guards;  // for all paths but the first, whose guards are in Entry::capture
+  std::vector<GuardSet> guards;  // of all paths but the first. Entry::capture has those of the first
 };
 
 }  // namespace rehearse::compiler

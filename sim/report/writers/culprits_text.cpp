@@ -70,8 +70,8 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
   return 2 * culprits <= report.rank_lines.size() && !std::all_of(places.begin(), places.end(), is_in_headline);
 }
 
-// The report may know where the trouble began: where the culprits fell out of step, threw, or which call they left out.
-// That says more than where the culprits ended. Empty if the report does not know it.
+// Says how the trouble began, because this tells more than where the culprits ended: where they fell out of step or
+// threw, or which call they left out. Empty if the report has no such cause of these culprits.
 std::string beginning_of(const Report& report, const std::vector<int>& culprits) {
   const auto find = [&](Cause::Kind kind) -> const Cause* {
     for (const auto& cause : report.causes) {

@@ -80,8 +80,8 @@ constexpr void refuse_type() {
                 "visit_fields(struct&, visit) beside it; a parameter for text is a std::string or a std::string_view");
 }
 
-// Fails to compile. `T`: torch::distributed::Placement, whose copies lose the derived class, or a user's class that is
-// derived from it.
+// Fails to compile. `T`: torch::distributed::Placement, or a class that a user derives from it. A copy of a Placement
+// loses the derived class.
 template <class T>
 constexpr void refuse_placement() {
   static_assert(kNotOfTheList<T>,

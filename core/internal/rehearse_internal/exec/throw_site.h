@@ -35,9 +35,9 @@ Base* caught_as(void* exception, const std::type_info& type) noexcept {
   return typeid(Base).__do_catch(&type, &exception, 1) ? static_cast<Base*>(exception) : nullptr;
 }
 
-// The exception because of which the calling fiber unwinds. If the fiber unwinds from several exceptions, the one
-// thrown last. Leaves Unwinding::what empty. Returns nullopt if the fiber does not unwind, or if the exception is not
-// among the newest throws.
+// Returns the exception that unwinds the calling fiber; if there are several, the last one that was thrown. Leaves
+// Unwinding::what empty. Returns nullopt if the fiber does not unwind, or if the exception is not among the newest
+// throws.
 std::optional<Unwinding> exception_under_way();
 
 }  // namespace rehearse::exec

@@ -15,7 +15,7 @@ class OperatorHandle;
 namespace rehearse::operators {
 
 // Part of the error that code gets if it asks for the elements of a guarded tensor (data_ptr(), an accessor) while the
-// tensor's memory is freed. A capture, whose operators fill no memory, recognizes the error by this text.
+// tensor's memory is freed. A capture recognizes the error by this text, because its operators fill no memory.
 inline constexpr const char* kElementsNotHere = " is asked for its elements, which are not here";
 
 // Called when an operator is about to use the memory of tensors.

@@ -53,9 +53,9 @@ class RunLogError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Writes the log to `file`, whose folder must exist. If `file` does not exist or is an ordinary file, it afterwards
-// holds the whole log, or is as it was. Callers also write the log once before a run, without `finished`, so that the
-// seed of a run that crashes is not lost. Throws RunLogError.
+// Writes the log to `file`. The folder of `file` must exist. If `file` is new or an ordinary file, it then holds the
+// whole log; after an error or a crash it is as it was. Callers also write the log once before a run, without
+// `finished`, so that the seed of a run that crashes is not lost. Throws RunLogError.
 void write_run_log(const std::filesystem::path& file, const RunLog& log);
 
 // Throws RunLogError if the file does not exist, is too large, is no run log, has another version, is cut off (the
