@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include <malloc.h>
-#include <unistd.h>
 
 // AddressSanitizer has this function, but GCC ships no header that declares it.
 extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
@@ -24,11 +24,15 @@ inline std::size_t allocated_bytes() {
   return info.uordblks + info.hblkhd;  // hblkhd: large blocks that malloc maps separately
 }
 
+// The resident memory that no file backs: heap and stacks. The pages of libraries are not counted, because the machine
+// may evict them and load them again at any time. /proc/self/smaps_rollup is exact; the counters of statm lag behind.
 inline std::size_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string name; rollup >> name;) {
+    std::size_t kibibytes = 0;
+    if (name == "Anonymous:" && rollup >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
 }
 
 // The number of mappings in the process's address space. A fiber's stack has two.

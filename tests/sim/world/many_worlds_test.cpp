@@ -51,6 +51,7 @@ void expect_no_growth(std::uint64_t warm, std::uint64_t measured, int (*ranks_of
   const std::size_t used = allocated_bytes();
   const std::size_t resident = resident_bytes();
   ASSERT_GT(used, 0u);
+  ASSERT_GT(resident, 0u);
   std::size_t ranks = 0;
   for (std::uint64_t seed = warm; seed < warm + measured; ++seed) {
     run_world(ranks_of(seed), seed);
