@@ -10,7 +10,7 @@
 namespace rehearse::graph {
 
 // The names of c10's enums and devices in the text form, in both directions: Float, Strided, ChannelsLast, cuda:1.
-// Every value of c10 can be read back from its name. For other texts, the readers return nothing.
+// Every value of c10 can be read back from its name. For any other text, the functions that take a name return nothing.
 std::string name_of(c10::ScalarType dtype);
 std::string name_of(c10::Layout layout);
 std::string name_of(c10::MemoryFormat format);

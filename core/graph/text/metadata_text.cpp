@@ -22,7 +22,6 @@ const char* sym_kind_name(SymKind kind) {
   return kind == SymKind::Int ? "sym_int" : kind == SymKind::Float ? "sym_float" : "sym_bool";
 }
 
-// A tensor becomes a dict of its fields. A scalar becomes a dict with its kind as the only key. A list stays a list.
 Argument to_argument(const ValueMeta& value) {
   if (const TensorMeta* tensor = value.tensor()) return to_dict(*tensor);
   if (const SymScalarMeta* scalar = value.scalar()) return Dict{{sym_kind_name(scalar->kind), scalar->expression}};

@@ -6,8 +6,8 @@
 
 namespace rehearse::graph {
 
-// The nesting limit for values in the text form. It is larger than kMaxNesting, because metadata puts each level into a
-// dict of its own.
+// The nesting limit for values in the text form. It is larger than kMaxNesting, because the text form of metadata adds
+// dicts around and inside the lists of a value.
 inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
 // Converts metadata to dicts of arguments, so that the grammar of arguments serves metadata, too. Leaves out fields

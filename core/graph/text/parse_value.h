@@ -12,7 +12,7 @@
 
 namespace rehearse::graph {
 
-// The nodes before the place that is being read.
+// The nodes that the scanner has passed.
 using NodesByName = std::unordered_map<std::string, Node*>;
 
 // Reads values of the text form. The scanner reports errors.

@@ -36,8 +36,8 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-// The shortest text that reads back as the same number and does not look like an integer. Writes a NaN with non-default
-// bits as these bits.
+// The shortest text that reads back as the same number and does not look like an integer. If a NaN has other bits than
+// the default NaN, the text shows its bits.
 std::string number(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;

@@ -27,7 +27,7 @@ class Scanner {
   std::size_t last_ = 0;  // beginning of the last word
 };
 
-// One level of nesting, while it lives. Limits recursion, so that no text can exhaust the stack.
+// Adds one level of nesting during its life. Limits recursion, so that no text can exhaust the stack.
 class Nesting {
  public:
   Nesting(int& depth, int limit, const Scanner& scanner) : depth_(depth) {

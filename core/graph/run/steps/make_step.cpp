@@ -6,7 +6,8 @@
 namespace rehearse::graph {
 namespace {
 
-// Returns an attribute's tensor. A submodule has no value, because higher-order operators look it up themselves.
+// Returns an attribute's tensor. The value of a submodule is none, because higher-order operators look up their
+// submodules themselves.
 class AttributeStep : public Step {
  public:
   AttributeStep(const Node& node, const GraphModule& module) {

@@ -7,7 +7,7 @@
 namespace rehearse::graph {
 namespace {
 
-// A boxed call. Brings the arguments into the order of the schema once.
+// A boxed call. The constructor brings the arguments into the order of the schema, once for all calls of run().
 class OperatorStep : public Step {
  public:
   OperatorStep(const Node& node, c10::OperatorHandle op)

@@ -44,7 +44,7 @@ struct GraphInput {
 // A fact about a capture that a user should know: a size that became a constant, an answer that was assumed.
 struct Remark {
   std::string message;
-  exec::CallSite where;  // may be empty; looks up names and lines on demand
+  exec::CallSite where;  // may be empty
 };
 
 // The captured code asked for the storage size of a tensor that the graph does not compute (an argument, a parameter, a

@@ -16,8 +16,9 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse/graph/graph_module.h>
 
-// Captures that go on after a read of data or an eager region. The graph up to there is a segment, which runs at once.
-// The tensors that the code then holds become inputs of the next segment. The code keeps the same fakes.
+// Captures that go on after a read of data or an eager region. The graph before the read or the region is a segment,
+// which runs at once. The tensors that the code then holds become inputs of the next segment. The code keeps the same
+// fakes.
 namespace rehearse::capture {
 
 // One stretch of a capture. Its results, and those of eager regions, are values of the capture, numbered from 0 in the
@@ -61,7 +62,7 @@ struct SegmentEnd {
 // The result of an eager region: tensors, and other values.
 struct RegionResult {
   virtual ~RegionResult() = default;
-  virtual std::vector<at::Tensor> tensors() = 0;  // in order; may be undefined
+  virtual std::vector<at::Tensor> tensors() = 0;  // in order; some may be undefined
   virtual void replace(const std::vector<at::Tensor>& tensors) = 0;
   virtual std::string constants() = 0;  // everything else, as text to compare
 };

@@ -28,7 +28,8 @@ void walk_unchanged(const T& value, Sink& sink) {
   walk(const_cast<T&>(value), sink);
 }
 
-// Whether the function may change this argument of the caller's, because it is neither constant nor a temporary.
+// True if the function may change the caller's argument. False for a constant, for a temporary, and for a text that is
+// passed as a std::string.
 template <class Arg>
 inline constexpr bool kIsWritable = std::is_lvalue_reference_v<Arg> && !std::is_const_v<std::remove_reference_t<Arg>> &&
                                     std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>;
@@ -217,7 +218,6 @@ class ArgumentCopies {
   void leave(const Left& left, std::index_sequence<i...>) const {
     (leave<i>(std::get<i>(left)), ...);
   }
-  // The argument keeps the caller's tensors and symbolic integers.
   template <std::size_t i>
   void leave(const std::optional<ArgumentType<Arg<i>>>& left) const {
     if constexpr (kIsWritable<Arg<i>> && std::is_move_assignable_v<ArgumentType<Arg<i>>>) {

@@ -49,7 +49,6 @@ struct CompiledGraph {
   using Run = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&& inputs)>;
 
   CompiledGraph() = default;
-  // A function without `stated` states nothing about its outputs.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, CompiledGraph> && std::convertible_to<F, Run>)
   CompiledGraph(F&& function, std::optional<std::vector<graph::ValueMeta>> stated = std::nullopt)

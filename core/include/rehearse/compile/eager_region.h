@@ -128,7 +128,7 @@ class TypedRegion final : public capture::EagerRegion {
 
 // Runs fn(args...) eagerly, once per call, also within a compiled function. For code that no graph can hold, such as a
 // log line, a write to a file, a call of another library. The graph ends before the region and another one begins after
-// it; the region's result becomes inputs of the second graph. Outside of a compiled function it simply calls
+// it; the region's result becomes inputs of the second graph. Outside of a compiled function, eager_region() only calls
 // fn(args...).
 //
 //   auto compiled = rehearse::compile([](at::Tensor x) {

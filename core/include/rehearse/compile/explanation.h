@@ -37,7 +37,7 @@ struct GraphExplanation {
   std::size_t nodes = 0;                     // without placeholders, attributes and output
   std::int64_t bucket_bytes = 0;             // size of its DDP bucket or FSDP unit; 0 without a split
   std::vector<std::string> parameters = {};  // the bucket's parameters, or those of the FSDP unit
-  std::string reason = {};                   // why it ends where it does; empty without a split
+  std::string reason = {};                   // why it ends where it does; see Explanation::break_reasons()
   std::string eager_because = {};            // why it runs under eager autograd; empty if it does not
   CacheUse cache = CacheUse::Off;
   std::string cache_reason = {};                          // for a miss or a bypass

@@ -13,7 +13,8 @@ namespace rehearse {
 // std::out_of_range if the tensor does not have the dimension; negative dimensions count from the end.
 void mark_dynamic(const at::Tensor& tensor, std::int64_t dimension);
 
-// Makes a size never a symbol: each of its values is compiled separately. mark_dynamic() overrides it.
+// Marks a size of a tensor as constant: each value of the size is compiled separately. A mark_dynamic() of the same
+// size takes precedence.
 void mark_static(const at::Tensor& tensor, std::int64_t dimension);
 
 }  // namespace rehearse

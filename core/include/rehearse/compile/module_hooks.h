@@ -97,8 +97,8 @@ void put_tensors(Value& value, const ModuleHookLists::Tensors& tensors) {
   parallel::for_each_tensor(value, [&](at::Tensor& tensor) { tensor = *next++; });
 }
 
-// forward() of a module with hooks. If the module's own forward() is not overloaded, this one has the same parameters,
-// so that torch::nn::Sequential accepts it; otherwise it is a template.
+// forward() of a module with hooks. If the module's own forward() is not overloaded, HookedForward::forward() has the
+// same parameters, so that torch::nn::Sequential accepts the module with hooks. Otherwise it is a template.
 template <class Hooked, class Forward>
 struct HookedForward {
   template <class... Args>

@@ -33,7 +33,6 @@ bool is_watching() noexcept;
 // variable will be gone when the guard is checked.
 void add_watched(const void* address, std::shared_ptr<const Watched> watched);
 
-// Compares tensors and process groups by identity, everything else by ==.
 inline bool is_unchanged(const at::Tensor& before, const at::Tensor& now) { return before.is_same(now); }
 inline bool is_unchanged(const Group& before, const Group& now) { return before.get() == now.get(); }
 inline std::vector<c10d::ProcessGroup*> groups_in(const Group& group) { return {group.get().get()}; }

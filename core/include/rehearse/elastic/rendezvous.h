@@ -66,7 +66,7 @@ struct Members {
 // that needs the rank.
 //
 // Each rank makes one Rendezvous, with equal options. Blocking: next(). Threads: as the context's store. The context
-// must outlive it.
+// must outlive the Rendezvous.
 // Errors: those that each function states, and the errors of the store.
 class Rendezvous {
  public:

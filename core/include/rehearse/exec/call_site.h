@@ -27,7 +27,8 @@ class CallSite {
 
   static constexpr std::size_t kFramesMax = 64;
 
-  // The stack of the caller, without capture() itself. At most kFramesMax frames.
+  // The stack of the caller, without capture() itself. Inside an exec::CallSiteScope, the addresses of the scope come
+  // first. At most kFramesMax frames.
   static CallSite capture();
 
   // Makes a call site from a stack captured earlier: return addresses, innermost first.

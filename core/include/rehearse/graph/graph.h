@@ -48,8 +48,9 @@ class Graph {
   // Moves the node. Does not check the order. Throws GraphError if a node belongs to another graph.
   void move_before(Node& node, Node& before);
 
-  // While it lives, new nodes go before `node` (or after it) in the order of creation. Points nest: the latest one
-  // counts, and they must end in reverse order. If the node of the point is erased, new nodes go to where it was.
+  // The place before or after a node. While the point lives, new nodes go to this place, in the order of creation.
+  // Points nest: the latest one counts, and they must end in reverse order. If the node of the point is erased, new
+  // nodes go to where it was.
   class InsertionPoint {
    public:
     InsertionPoint(Graph& graph, Node* before) : graph_(graph) { graph.points_.push_back(before); }

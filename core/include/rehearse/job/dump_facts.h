@@ -10,8 +10,8 @@ namespace rehearse {
 // blocks or throws. Ranks are ranks of the world, ascending.
 struct DumpFacts {
   // Ranks that made the same call from the same stack. Only one call of each rank counts: its call in the first
-  // mismatch; if it has none there, the call in which it was; if it was in none, its last call. In a report with too
-  // many stacks, a Stack may stand for several calls.
+  // mismatch, else the call that it had not completed, else its last call. In a report with too many stacks, a Stack
+  // may stand for several calls.
   struct Stack {
     std::vector<int> ranks;
     std::string call;                 // "allreduce #7 on group \"0:default_pg\""

@@ -24,8 +24,8 @@ namespace rehearse {
 // The interface of a run for a rank's body: the rank's number, its groups and store, and functions that report to the
 // run. It is the same in every mode.
 //
-// Each rank has one. The runner makes and owns it. It is valid while the body runs, and only this rank's fibers may use
-// it.
+// Each rank has one context. The code that runs the body makes and owns the context. The context is valid while the
+// body runs, and only this rank's fibers may use it.
 class RankContext {
  public:
   // Names what the rank communicates (a parameter, a bucket, a module) from construction to destruction. Labels nest;
@@ -114,8 +114,7 @@ class RankContext {
   // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding ends the world with
   // the verdict CHECK FAILED: a finding of check_finite() at once, any other finding when the last rank arrives. In
   // real runs check_replicas() and check_draws() do nothing; the other two check each rank alone, and throw CheckError
-  // for a finding. The n-th check of a name is compared with the n-th check of that name on the other ranks. Errors:
-  // std::invalid_argument for options that make no sense.
+  // for a finding. Errors: std::invalid_argument for options that make no sense.
   //
   // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel or
   // FullyShardedDataParallel, a module, or named tensors.

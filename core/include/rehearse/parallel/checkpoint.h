@@ -50,12 +50,12 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 // function refers must live until then.
 //
 // Gradients equal those without the checkpoint bit for bit, with one exception: if a tensor is used inside and outside
-// of the function, its gradients are added in another order. The second run begins with the states of the default
-// generators, grad mode and autocast that the first run began with, so dropout draws the same values. Autocast's cache
-// of weights is off in both runs. Hooks of tensors and of DDP are called once for each gradient, as without a
-// checkpoint. If grad mode is off, or if no result requires grad, the function runs without a checkpoint. If compile()
-// captures the caller, the checkpoint becomes a node of the graph. The backward of that node also runs the function
-// again.
+// of the function, its gradients are added in another order. The second run begins with the grad mode, the autocast and
+// the generator states that the first run began with, so dropout draws the same values. (These are the states of the
+// default generators of the CPU and of the inputs' devices.) Autocast's cache of weights is off in both runs. Hooks of
+// tensors and of DDP are called once for each gradient, as without a checkpoint. If grad mode is off, or if no result
+// requires grad, the function runs without a checkpoint. If compile() captures the caller, the checkpoint becomes a
+// node of the graph. The backward of that node also runs the function again.
 //
 // The function runs twice, with all of its effects: it must not change its inputs in place; a batch norm updates its
 // running means twice; and every rank calls the function's collectives twice.

@@ -49,7 +49,8 @@ struct DistributedDataParallelOptions {
   // Makes gradients views of the buckets, which saves one copy of them. See DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
 
-  // Copies rank 0's buffers to all ranks, at construction and before each forward in training mode.
+  // Copies rank 0's buffers to all ranks, at construction (with init_sync) and before forwards. The comment of
+  // DistributedDataParallel names the forwards that are left out.
   bool broadcast_buffers = true;
 
   // Finds the parameters that took no part in this rank's outputs, instead of waiting for their gradients.

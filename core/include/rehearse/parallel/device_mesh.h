@@ -40,7 +40,7 @@ class MeshDimension {
   std::variant<int, std::string> dimension_;
 };
 
-// The fields by which DeviceMesh::operator== compares meshes.
+// The parts of a DeviceMesh that the guards of compiled functions compare.
 struct MeshFields {
   std::vector<std::int64_t> sizes;
   std::vector<std::string> names;

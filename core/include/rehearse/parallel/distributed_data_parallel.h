@@ -155,7 +155,7 @@ class DistributedDataParallel {
   // The current buckets. They may change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
-  // Whether each forward in training mode replaces this rank's buffers by rank 0's.
+  // The option broadcast_buffers: whether forwards replace this rank's buffers by rank 0's.
   bool broadcasts_buffers() const noexcept { return session_.broadcasts_buffers(); }
 
   // The buckets by which a compiler splits the module's graph.

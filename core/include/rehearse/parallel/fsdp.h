@@ -101,7 +101,8 @@ class FullyShardedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  // Clears the gradients of the shards, and the whole gradients that backward has left on this rank inside no_sync().
+  // Clears the gradients of parameters(), and the whole gradients that backward has left on this rank inside
+  // no_sync().
   void zero_grad() { session_.zero_grad(); }
 
   // While the returned guard lives, gradients stay on this rank, whole, and accumulate. The first backward of a forward
@@ -109,8 +110,9 @@ class FullyShardedDataParallel {
   // runs.
   [[nodiscard]] parallel::NoSyncGuard<parallel::FsdpSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
-  // Scales the shards' gradients so that the norm of the whole model's gradients is at most `max_norm`, and returns the
-  // norm before that. All ranks must call it; blocks. An infinite `norm_type` means the largest absolute value.
+  // Scales the gradients of parameters() so that the norm of the whole model's gradients is at most `max_norm`, and
+  // returns the norm before that. All ranks must call it; blocks. An infinite `norm_type` means the largest absolute
+  // value.
   at::Tensor clip_grad_norm_(double max_norm, double norm_type = 2.0) {
     return session_.clip_grad_norm(max_norm, norm_type);
   }
@@ -137,13 +139,14 @@ class FullyShardedDataParallel {
   // group of any size can load it. All ranks must call it, between steps; blocks.
   NamedTensors full_state_dict() const { return session_.full_state_dict(); }
   // Takes this rank's rows from the result of full_state_dict(). No communication. Throws c10::ValueError, and changes
-  // nothing, if names are missing or unknown, or if sizes differ.
+  // nothing, if names are missing, unknown or given twice, or if sizes differ.
   void load_full_state_dict(const NamedTensors& state) { session_.load_full_state_dict(state); }
 
   // This rank's part of the state: copies of its shards, and the buffers. No communication.
   std::vector<SavedRows> sharded_state_dict() const { return session_.sharded_state_dict(); }
   // Takes this rank's rows from `state`: what all ranks of a group of any size have saved, concatenated into one list.
-  // Throws what load_full_state_dict() throws, and c10::ValueError if `state` lacks rows that this rank needs.
+  // No communication. Throws c10::ValueError, and changes nothing, if names are missing or unknown, if sizes differ, or
+  // if `state` lacks rows that this rank needs.
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
   // For the state that an optimizer keeps per shard, such as averages. Such a tensor must be sharded like the

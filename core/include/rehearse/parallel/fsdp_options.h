@@ -19,8 +19,8 @@ class Module;
 namespace rehearse {
 
 // Selects the modules of a model that become units of a FullyShardedDataParallel. A unit has the parameters below its
-// module, except those of units nested inside. The model itself is always a unit, the root, with the remaining
-// parameters.
+// module, except those of units nested inside. The model itself is the root unit, with the remaining parameters. If no
+// parameters are left for a unit, the unit does not exist.
 class UnitPolicy {
  public:
   // `name`: the module's path, as in named_modules(): "blocks.0".
@@ -68,8 +68,8 @@ struct FullyShardedMixedPrecision {
 // Gives values to parameters on the meta device (see move_to_meta()), which have none. Works on one parameter at a
 // time, so that no rank ever holds the whole model.
 struct FromMeta {
-  // The device of the shards, and of parameters while they are whole. The module's tensors are on it from construction
-  // on.
+  // The device of the shards, and of parameters while they are whole. The module's parameters that were on the meta
+  // device are on this device from construction on.
   at::Device device = at::kCPU;
   // Fills a whole parameter in place. Called on all ranks, once for each parameter, in order of modules. Null: the
   // shards have no values until you load a state dict, and until then forward() throws.
@@ -92,7 +92,6 @@ struct FullyShardedOptions {
 
   std::optional<FullyShardedMixedPrecision> mixed_precision = std::nullopt;
 
-  // For a module with parameters on the meta device.
   std::optional<FromMeta> from_meta = std::nullopt;
 
   // At construction, takes rank 0's parameters and buffers. (PyTorch takes each rank's own rows, even if the ranks

@@ -39,8 +39,9 @@ struct PowerSgdOptions {
 // Optimization", NeurIPS 2019), as powerSGD_hook() in torch/distributed/algorithms/ddp_comm_hooks: gradient M becomes P
 // Q^T with P = orthogonal(mean over ranks of M Q), Q = mean of M^T P. Vectors are sent uncompressed. Draws the first Q
 // from the same random numbers as PyTorch. The results equal PyTorch's bit for bit if ranks are summed in the same
-// order, as over gloo (tests/parity); a world sums in order of rank, so rounding differs with three or more ranks. If P
-// has one or two columns and orthogonalization_epsilon is 0, a column of zeros stays zero; in PyTorch it becomes NaN.
+// order, as over gloo (tests/parity); a world sums in order of rank, so rounding differs with three or more ranks. If
+// orthogonalization_epsilon is 0, and P has at most two columns or a 16-bit dtype, a column of zeros stays zero; in
+// PyTorch it becomes NaN.
 //
 // Blocking: reduce() waits for the two factors of all ranks, one after the other. (PyTorch's hook chains callbacks
 // instead. The hook's collectives have the same order on all ranks only if futures complete at launch, as with NCCL.)

@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// Code did something during a capture that no graph could repeat: a custom autograd function, a hook that communicates,
-// backward(), or keeping a tensor alive that is not among the results.
+// Code did something during a capture that no graph could repeat. For example, the code called backward() or a custom
+// autograd function, or kept a tensor that is not among its results.
 class NotCapturable : public FakeError {
  public:
   using FakeError::FakeError;

@@ -49,7 +49,7 @@ struct InferenceCounts {
   std::uint64_t rule = 0;       // by the operator's rule
   std::uint64_t pointwise = 0;  // by broadcasting
   std::uint64_t meta = 0;       // by LibTorch's Meta kernel at the given sizes
-  std::uint64_t sampled = 0;    // by running kernels (for symbolic sizes at other sizes), without proof
+  std::uint64_t sampled = 0;    // by running kernels, without proof; symbolic sizes may get made-up values
   std::map<std::string, std::uint64_t> sampled_operators = {};
 };
 
@@ -69,7 +69,6 @@ class FakeMode final : public operators::CaptureMode {
   FakeMode(const FakeMode&) = delete;
   FakeMode& operator=(const FakeMode&) = delete;
 
-  // Turns the mode on for the calling fiber.
   class Scope {
    public:
     explicit Scope(FakeMode& mode);

@@ -12,8 +12,8 @@
 #include <rehearse/graph/metadata.h>
 
 // Tensors without data. A fake tensor has sizes (numbers or symbols), strides, dtype and device, and takes part in
-// LibTorch's autograd. It shares a storage without memory with its aliases. Operators on fakes work while a FakeMode is
-// on (fake_mode.h). Every access to their data throws.
+// LibTorch's autograd. A fake and its aliases share one storage, which has no memory. Operators on fakes work while a
+// FakeMode is on (fake_mode.h). Every access to the data of a fake throws.
 namespace rehearse::capture {
 
 // The properties of a tensor except its data.
@@ -48,11 +48,11 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of = {});
 // False for an undefined tensor.
 bool is_fake(const at::Tensor& tensor);
 
-// True if forward-mode differentiation has given it a tangent (torch::_make_dual()).
+// True if forward-mode differentiation has given the tensor a tangent (torch::_make_dual()).
 bool has_tangent(const at::Tensor& tensor);
 
 // The reason why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual", "named". Empty if
-// one can, and for an undefined tensor.
+// a fake can stand for the tensor, and for an undefined tensor.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
 // Identifies the value for which a fake stands. In-place operators and autograd's copies of saved tensors keep the
