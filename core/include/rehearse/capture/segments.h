@@ -35,13 +35,13 @@ struct Segment {
   bool writes_to_alias = false;
 };
 
-// A fake that the code still holds, and where its value comes from.
+// A fake that the code still holds.
 struct LiveValue {
   std::uint64_t fake_id;
   Segment::Source source;
 };
 
-// A number that depends on data: its symbol, and where its value comes from.
+// A number that depends on data.
 struct LiveNumber {
   std::string symbol;
   Segment::Source source;
@@ -59,7 +59,7 @@ struct SegmentEnd {
   bool grad_enabled = true;  // for an eager region: grad mode at its call
 };
 
-// The result of an eager region: tensors, and other values.
+// The result of an eager region.
 struct RegionResult {
   virtual ~RegionResult() = default;
   virtual std::vector<at::Tensor> tensors() = 0;  // in order; some may be undefined
@@ -89,8 +89,8 @@ struct SegmentListener {
   virtual ~SegmentListener() = default;
   virtual SegmentAnswer on_read(SegmentEnd end) = 0;
   virtual SegmentAnswer on_region(SegmentEnd end, const std::shared_ptr<const EagerRegion>& region) = 0;
-  // The capture cannot go on; `why` says why. Runs what was recorded and returns an answer that ends the capture. If
-  // the answer does not end it, the user's code gets the refusal as an exception.
+  // The capture cannot go on because of `why`. Runs what was recorded and returns an answer that ends the capture. If
+  // the answer does not end the capture, the user's code gets the refusal as an exception.
   virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
 };
 

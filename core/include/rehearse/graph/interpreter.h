@@ -20,10 +20,11 @@ class RunnableGraph;
 // The interpreter supports graphs of torch.export and Dynamo that use:
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
 //   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint, wrap, and Rehearse's own register_hook;
-// - Python's arithmetic and comparisons: of numbers (_operator.*, math.*, torch.sym_*) and of tensors (_operator.*);
-//   _operator.getitem of lists, tuples, dicts and tensors;
+// - Python's arithmetic and comparisons: of numbers (_operator.*; math.trunc, floor and ceil; torch.sym_*) and of
+//   tensors (_operator.*); _operator.getitem of lists, tuples, dicts and tensors;
 // - wait() and synchronize() of c10d::Work; methods of tensors, torch.* and torch._C._nn.* that are operators of ATen:
-//   each call chooses the overload by the kinds of the arguments; from torch.nn.functional: relu, dropout, layer_norm,
+//   each call chooses the overload by the kinds of the arguments; methods that ask for sizes, strides or counts
+//   (size(), numel(), ...) or that cast (float(), ...); from torch.nn.functional: relu, dropout, layer_norm,
 //   group_norm, batch_norm, embedding;
 // - torch._check, torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
 // - submodules with graphs; the leaf modules Linear, Embedding and ReLU (never in place); attributes with tensors.

@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// The additional parts of a report that explains the flight recorder's dumps of a real job. Plain data; nothing here
-// blocks or throws. Ranks are ranks of the world, ascending.
+// The additional parts of a report that explains the flight recorder's dumps of a real job. Ranks are ranks of the
+// world, ascending.
 struct DumpFacts {
   // Ranks that made the same call from the same stack. Only one call of each rank counts: its call in the first
   // mismatch, else the call that it had not completed, else its last call. In a report with too many stacks, a Stack

@@ -75,7 +75,7 @@ struct CallCounts {
   std::vector<Side> sides;  // most ranks first
 };
 
-// Everything that a run reports, as data. Writers turn it into text, JSON and JUnit.
+// Everything that a run reports, as data.
 struct Report {
   Verdict verdict = Verdict::ok;
   std::string headline;  // the verdict's line without the verdict's name
