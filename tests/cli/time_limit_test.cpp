@@ -58,8 +58,7 @@ class TimeLimit : public ::testing::Test {
   const std::filesystem::path folder_ = fresh_folder();
 };
 
-// The report says where rank 2 computes. The other seeds show the same bugs as in a sweep in which no rank computes
-// forever.
+// The seeds that deadlock without `may_compute` compute forever with it. All other seeds end as before.
 TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   scenario("races", "preempt = false\n");
   const auto before = bugs_by_verdict(sweep("races", {"--seeds=3..7", "--json"}).out);

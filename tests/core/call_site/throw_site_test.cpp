@@ -72,7 +72,6 @@ std::string where_thrown(const std::function<void()>& body) {
 [[gnu::noinline]] void throws_elsewhere() { throw std::logic_error("no"); }
 [[gnu::noinline]] void library_throws(std::vector<int>& empty) { empty.at(3) = 1; }
 
-// The destructor throws and catches, as clean-up code may.
 struct ThrowsWhileUnwinding {
   ~ThrowsWhileUnwinding() {
     try {

@@ -30,7 +30,6 @@ using ::testing::HasSubstr;
 
 using Calls = std::vector<std::tuple<at::Tensor>>;
 
-// explain() says which guard failed, with the expected and the found value and the user's line.
 TEST(Explain, TellsWhyACallWasNotServed) {
   auto compiled = compile(twice, {.backend = "eager", .name = "twice", .argument_names = {"x"}});
   compiled(at::ones({4, 8}));
@@ -50,7 +49,6 @@ TEST(Explain, TellsWhyACallWasNotServed) {
   EXPECT_THAT(told.text(), HasSubstr("s0 is x.size(0)"));
 }
 
-// Code that cannot be captured runs in eager mode after one warning. With fullgraph, such code is an error.
 TEST(Explain, RefusedCodeRunsAsItIs) {
   const auto differentiates = [](const at::Tensor& x) {
     const at::Tensor w = x.detach().clone().set_requires_grad(true);
@@ -81,7 +79,6 @@ TEST(Explain, TellsWhyAGraphRunsUnderEagerAutograd) {
   EXPECT_THAT(recorded.explain().text(), ::testing::Not(HasSubstr("eager autograd")));
 }
 
-// The user's own exceptions reach the caller unchanged, and nothing is cached.
 TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
   auto compiled = compile([](const at::Tensor& x) -> at::Tensor {
     if (x.dim() > 1) throw std::domain_error("too many dimensions");
@@ -113,7 +110,6 @@ TEST(MarkDynamic, MarksDecideForTheirDimension) {
   EXPECT_THROW(mark_dynamic(at::ones({2}), 1), std::out_of_range);
 }
 
-// A comparison, two bounds, an operator, and a plain number: each fixes the size.
 TEST(MarkDynamic, WhatFixesTheSize_IsAnErrorThatNamesTheGuard) {
   using Fixes = at::Tensor (*)(const at::Tensor& x);
   const std::pair<Fixes, const char*> all[] = {
@@ -184,7 +180,6 @@ TEST(Parameters, ChangesOfKindAreGuarded) {
   EXPECT_THAT(compiles(compiled, eager, doubles), ElementsAre(1));
 }
 
-// If a function under capture calls a compiled function, the compiled function becomes part of the caller's graph.
 TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   auto inner = compile(twice, {.backend = "eager"});
   auto outer = compile([&](const at::Tensor& x) { return inner(x) + 1; }, {.backend = "eager"});
@@ -193,7 +188,6 @@ TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   EXPECT_EQ(outer.stats().compiles, 1);
 }
 
-// Results of all kinds: nested ones, symbols, undefined tensors, texts, and no result at all.
 TEST(Results, AnyTreeOfValuesComesBack) {
   using Result = std::tuple<at::Tensor, std::vector<at::Tensor>, std::optional<at::Tensor>, c10::SymInt, std::string>;
   auto compiled =

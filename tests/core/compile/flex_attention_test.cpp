@@ -114,7 +114,6 @@ TEST(FlexAttention, CapturedOne_IsANodeAndEqual) {
   }
 }
 
-// Batches and rows that vary, in one graph.
 TEST(FlexAttention, OfSizesThatVary) {
   auto compiled = compile(&masked_alibi, {.dynamic = true, .fullgraph = true});
   for (const int rows : {7, 9, 13}) {

@@ -30,8 +30,6 @@ TensorSpec matrix(c10::SymInt rows, c10::SymInt columns) {
   return spec;
 }
 
-// Runs forward and backward of four layers on fakes, and switches to other ranks after each layer and after the
-// backward.
 void capture_and_switch(RankContext& ctx) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);

@@ -41,7 +41,6 @@ Tensors list(const at::Tensor& first, const More&... more) {
   return {first, more...};
 }
 
-// The body of a case. `x` are the inputs.
 #define REHEARSE_BODY(...) \
   []([[maybe_unused]] const ::rehearse::capture::test::Tensors& x) { return list(__VA_ARGS__); }
 

@@ -42,7 +42,8 @@ Sizes buckets_of(const CapturedGraph& captured, const parallel::BucketSplitterOp
   return sizes;
 }
 
-// Compares the sizes of the buckets for each recorded pair of caps: one cap for all buckets, one for the first bucket.
+// Compares the sizes of the buckets for each recorded pair of caps: one for the first bucket, one for the later
+// buckets.
 void expect_recorded_buckets(const CapturedGraph& captured, const std::string& name) {
   const auto recorded = rehearse_test::RecordedSplits::load().parse(name);
   ASSERT_FALSE(recorded.at("runs").empty());
@@ -55,7 +56,6 @@ void expect_recorded_buckets(const CapturedGraph& captured, const std::string& n
   }
 }
 
-// The split graph must compute the same results as the whole graph.
 void expect_split_same(const CapturedGraph& captured, std::int64_t cap, const Tensors& inputs) {
   const auto split = parallel::split_by_buckets(captured.module, with_cap(cap));
   ASSERT_TRUE(split.was_split());

@@ -95,7 +95,6 @@ void expect_equal(const Tensors& expected, const Tensors& actual, const char* wh
   }
 }
 
-// Compares the metadata of the graph's results with the eager results.
 void expect_metadata(const CapturedGraph& captured, const Tensors& eager) {
   const graph::Argument& output = captured.module->graph().output_node()->args()[0];
   const auto& results = output.as<graph::List>();

@@ -40,7 +40,6 @@ CapturedGraph trace_module(Module& module, const at::Tensor& input, const Dynami
 
 // The arguments for an interpreter of the captured graph, for a call with these inputs.
 std::vector<c10::IValue> arguments_of(const CapturedGraph& captured, const Tensors& inputs);
-// The results of the graph for these inputs.
 Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 
 // The gradients of the sum of all results with respect to `of`; an undefined tensor for a tensor that has no gradient.

@@ -133,7 +133,6 @@ TEST_F(Coalescing, GivenTimeout_IsForAllOfIt) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// If a callback of the future throws, the rank fails. The same holds for the future of every other work.
 TEST_F(Coalescing, ThrowingCallback_IsItsRanksFailure) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);

@@ -190,7 +190,6 @@ TEST_F(GroupControl, Shrink_LeavesTheOthersOut) {
       EXPECT_THROW(work->wait(), CommError);
     }
     EXPECT_EQ(backend->getError(), abort ? ErrorType::COMM_ERROR : ErrorType::SUCCESS);
-    // Shrink the smaller group once more.
     if (rank == 3) return;
     EXPECT_EQ(rest->shrink({2})->getSize(), 2);
   });

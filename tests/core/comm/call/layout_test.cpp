@@ -101,7 +101,6 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadLayouts, testing::ValuesIn(bad_layouts()),
 
 class Layouts : public CommTest {
  protected:
-  // All ranks make all calls, with the layouts that `call` gives to each rank.
   void expect_agreement(const Body& call) {
     for (const int ranks : {2, 3, 8}) {
       const auto outcome = run(ranks, call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: an AsyncTensor waits at its first use as a tensor. It has the value that the function without _async
-// returns: all_reduce() for all_reduce_async().
+// returns.
 #include <rehearse/comm/async_tensor.h>
 
 #include <ATen/ATen.h>

@@ -66,7 +66,6 @@ TEST_P(FunctionalOps, ReduceScatter_NewAndOut) {
   });
 }
 
-// Rank r sends (r + to) % 3 rows to each rank `to`.
 TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto call = op<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
@@ -98,7 +97,6 @@ TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
   });
 }
 
-// Launches several calls together and waits for them in reverse order.
 TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
@@ -133,7 +131,6 @@ TEST_P(FunctionalOps, GroupsByName_AreTheRanksOwn) {
   EXPECT_THROW(c10d::resolve_process_group("world"), c10::Error);  // the world is gone, and its groups with it
 }
 
-// Coalesced calls: several tensors of different sizes in one call, with new results and in place.
 TEST_P(FunctionalOps, Coalesced) {
   using Tensors = std::vector<Tensor>;
   on_ranks(ranks, [this](RankContext& ctx) {
@@ -175,7 +172,6 @@ TEST(FunctionalOpErrors, UnknownNames_AreRefused) {
   });
 }
 
-// A reduction of another size on one rank is a mismatch, as for any other collective.
 TEST(FunctionalOpErrors, DifferentCalls_AreAMismatch) {
   World world({.ranks = 3});
   const Report report = world.run([](RankContext& ctx) {

@@ -149,8 +149,8 @@ TEST_P(Functional, AllToAll_Uneven) {
       });
 }
 
-// Two layers whose columns are divided among the ranks. Each layer gathers, multiplies and reduces, and the test
-// compares gradients, too. With many more ranks, the numbers would exceed the integers that a double holds exactly.
+// Two layers whose columns are divided among the ranks. With many more ranks, the numbers would exceed the integers
+// that a double holds exactly.
 class FunctionalLayers : public Functional {};
 
 TEST_P(FunctionalLayers, ShardedLayers_GradientsOfAll) {

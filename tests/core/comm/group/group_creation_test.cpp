@@ -176,7 +176,6 @@ TEST_F(GroupCreation, Store_IsPrefixedByTheGroup) {
   EXPECT_TRUE(store->check({"dp/key"}));
 }
 
-// Each rank finds its own ProcessGroup under the group's name.
 TEST_F(GroupCreation, Groups_AreRegisteredForEachRank) {
   options.register_groups = true;
   torch_state::TorchRankState state;

@@ -104,7 +104,6 @@ TEST_F(CommTest, NamedPayloads_FitEqualNamesAndUnnamedOnes) {
   EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"bucket 0: weight\"", "\"bucket 0: bias\""}}));
 }
 
-// Reports cut long names in the middle, and still show where they begin to differ.
 TEST_F(CommTest, LongNames_AreCutAndStillDiffer) {
   const std::string common(200, 'a');
   run(2, [&](int rank, const ProcessGroup& group) {
@@ -167,7 +166,6 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
             "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks 0-1");
 }
 
-// No rank waits for the extra call. The run ends well, and the call stays pending.
 TEST_F(CommTest, ExtraCallWithoutAWait_IsLeftPending) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 1) allreduce(group, at::ones({2}));

@@ -11,7 +11,6 @@ using testing::ElementsAre;
 
 class EventLogTest : public CommTest {
  protected:
-  // Rank 0 broadcasts, all ranks reduce, rank 0 sends to rank 1.
   std::uint64_t run_example(std::int64_t size = 2, VirtualDuration pause = 0ns, int ranks = 2) {
     fabric.takes = 2ms;
     const auto outcome = run(ranks, [=](int rank, const ProcessGroup& group) {

@@ -79,7 +79,6 @@ TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   EXPECT_THROW(allreduce(groups[0], at::ones({1})), CommError);
 }
 
-// One rank fails while the others wait in different ways. The waiting ranks unwind, too.
 TEST_F(WorkTest, FailureOfOneRank_UnwindsTheOthers) {
   const auto outcome = run(5, [](int rank, const ProcessGroup& group) {
     if (rank == 0) allreduce(group, at::ones({1}))->wait();

@@ -232,8 +232,7 @@ TEST_F(WorkExpiry, CompleteWork_LeavesNoTimer) {
   EXPECT_EQ(outcome.end_time, kTimeZero + 1ms);
 }
 
-// Rank 0 never waits for its call, so it does not notice the timeout. The list of pending operations still contains the
-// call, and its gave_up is false.
+// Rank 0 never waits for its call, so it does not notice the timeout.
 TEST_F(WorkExpiry, WithoutAQuestion_TheProgramDoesNotKnow) {
   options.timeout = 10ms;
   run(2, [](int rank, const ProcessGroup& group) {

@@ -189,7 +189,6 @@ TEST(AotCollectives, Gradients) {
   });
 }
 
-// The functions of rehearse::functional, on tensors that require no gradient.
 TEST(AotCollectives, FunctionsOfRehearse) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
     const Tensor data = x.detach();

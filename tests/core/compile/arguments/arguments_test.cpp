@@ -51,7 +51,7 @@ std::vector<std::string> sources_of(T value) {
   return sources;
 }
 
-// A scalar, a tensor or a group is one leaf. A device is two leaves: its type and its index.
+// A device is two leaves: its type and its index.
 TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(std::int64_t{-3}), ElementsAre("-3"));
   EXPECT_THAT(leaves_of(true), ElementsAre("true"));
@@ -77,7 +77,6 @@ TEST(Arguments, ContainersTellTheirStructure) {
               ElementsAre("length 2", "'a'", "1", "'b'", "2"));
 }
 
-// A leaf's source says where in the argument the leaf is, in the form of an expression.
 TEST(Arguments, SourcesNameTheWay) {
   EXPECT_THAT(sources_of(std::vector<std::vector<int>>{{1}, {2}}),
               ElementsAre("x", "x[0]", "x[0][0]", "x[1]", "x[1][0]"));
@@ -99,7 +98,6 @@ TEST(Arguments, StandInsTakeTheirPlaces) {
   EXPECT_EQ(batch.length, 5);
 }
 
-// NaN is the same argument as NaN, and 0.0 differs from -0.0.
 TEST(Arguments, DoublesAreComparedByTheirBits) {
   EXPECT_EQ(Leaf::of(std::nan("")).number, Leaf::of(std::nan("")).number);
   EXPECT_NE(Leaf::of(0.0).number, Leaf::of(-0.0).number);

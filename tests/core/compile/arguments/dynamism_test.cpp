@@ -18,7 +18,6 @@ std::vector<bool> dynamic_sizes(const Dynamism& dynamism, std::size_t dimensions
   return dynamic;
 }
 
-// A second value makes a size dynamic for good. Other sizes stay static.
 TEST(Dynamism, ASecondValueMakesASizeDynamic) {
   Dynamism dynamism(std::nullopt);
   EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(false, false));
@@ -50,8 +49,6 @@ TEST(Dynamism, AnIntegerIsDynamicFromItsSecondValue) {
   EXPECT_TRUE(dynamism.is_dynamic_int("x"));
 }
 
-// If an argument was a tensor in an earlier call and is an integer now, it becomes dynamic. The same holds for a tensor
-// that was an integer.
 TEST(Dynamism, AnotherKindMakesDynamic) {
   Dynamism dynamism(std::nullopt);
   dynamism.absorb_tensor("x", {10});

@@ -56,7 +56,6 @@ TEST_F(Folder, GivesWhatWasWrittenUnderTheKey) {
   EXPECT_EQ(names_in(path_).size(), 2U);
 }
 
-// Flips a bit in one byte after the other, and cuts the file at each length.
 TEST_F(Folder, DamagedFilesAreNotRead) {
   ASSERT_EQ(folder_.write("key", "what was stored"), "");
   const fs::path file = folder_.file_of("key");
@@ -130,8 +129,8 @@ TEST_F(Folder, TheOldestFilesGoFirst) {
   EXPECT_TRUE(fs::exists(path_ / "a.stranger"));
 }
 
-// Writes the same text 200 times, and reads after each write. The text consists of `letter` alone. Meanwhile, another
-// process does the same with another letter and another length. Returns 0 if no text that it reads mixes letters.
+// Writes a text of `letter` alone 200 times, and reads after each write. Meanwhile, another process does the same with
+// another letter and another length. Returns 0 if every write and read succeeds and no text that is read mixes letters.
 int write_and_read(const CacheFolder& folder, char letter) {
   const std::string text(letter == 'a' ? 100000 : 3000, letter);
   for (int i = 0; i < 200; ++i) {

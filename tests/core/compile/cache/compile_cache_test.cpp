@@ -36,7 +36,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Hits, misses and bypasses.
 std::vector<std::int64_t> counts(const CompileStats& stats) {
   return {stats.cache_hits, stats.cache_misses, stats.cache_bypasses};
 }

@@ -93,7 +93,6 @@ TEST_F(WorldCache, AReplayWithAnotherFolderSaysSo) {
                         "the log did not. Replay with the folder as it was when that run began"));
 }
 
-// Every scheduler uses the folder, not only the one that draws at random.
 TEST_F(WorldCache, EverySchedulerTakesWhatIsThere) {
   RankZero run;
   World(options_).run(run.body(full_));

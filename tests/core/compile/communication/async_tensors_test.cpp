@@ -78,7 +78,6 @@ TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
   });
 }
 
-// The function makes two AsyncTensors. It uses the first and returns the second.
 TEST(CompiledAsyncTensors, AreResults) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {

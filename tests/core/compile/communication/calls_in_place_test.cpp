@@ -270,7 +270,6 @@ TEST(CallsInPlaceMore, ASizeThatVaries_StaysASymbol) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// The code all-reduces a detached tensor. The gradients of the code around this call are those of eager mode.
 TEST(CallsInPlaceMore, Gradients_PassWhereTheCodeLetsThem) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const Group group = ctx.group();

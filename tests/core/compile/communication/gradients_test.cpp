@@ -118,7 +118,7 @@ struct GivesNoGradient : torch::autograd::Function<GivesNoGradient> {
   }
 };
 
-// LibTorch's formula takes an undefined gradient for zeros.
+// LibTorch's formula treats an undefined gradient as zeros.
 TEST(GradientsOfCollectives, ThatAreUndefined_AreThoseOfEagerMode) {
   const NamedBackward how = {"undefined", [](const Tensor& y) { (GivesNoGradient::apply(y).sum()).backward(); }};
   const auto report = World({.ranks = 2}).run([&](RankContext& ctx) {

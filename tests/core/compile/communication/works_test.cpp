@@ -162,7 +162,6 @@ TEST(CapturedWorks, AcrossAReadAtTheLimit) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// The error for code that no graph can hold names the line.
 template <class Code>
 void expect_refused(const Code& code, const std::string& reason) {
   const auto report = World({.ranks = 2}).run([&](RankContext& ctx) {

@@ -27,7 +27,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each world runs under several schedules.
 const std::vector<std::uint64_t> kSeeds = {1, 2, 3};
 
 at::Tensor lengths_of(std::int64_t length) { return at::arange(length, at::kFloat) + 1; }

@@ -158,7 +158,6 @@ TEST(DivergenceReports, LoneCompilation_IsARemark) {
   EXPECT_THAT(failed.remarks, IsEmpty());
 }
 
-// If a lone compilation leads to a hang, the headline begins with the compilation.
 TEST(DivergenceReports, LoneCompilationBeforeAHang_IsTheCause) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, false);
@@ -224,7 +223,6 @@ TEST(DivergenceReports, EqualCallsAfterwards_MakeItARemark) {
   expect_cause(run_alone(3, rest, true), Verdict::deadlock);  // the new graph communicates
 }
 
-// Rank 1 makes one collective more than the others.
 TEST(DivergenceReports, GraphWithCollectives_CausesTheWaitOfItsOwnRank) {
   const auto rest = [](RankContext& ctx, Function&) {
     if (ctx.rank() == 1) ctx.group().allreduce(at::ones({1}))->wait();

@@ -37,7 +37,6 @@ CompileOptions segmented(RankContext& ctx, bool guards = false) {
   return options;
 }
 
-// Calls `compiled` with each tensor. Returns the number of compilations in each call.
 template <class Compiled>
 Counts compiles_of(Compiled& compiled, const std::vector<at::Tensor>& inputs) {
   return call_each(clipped, compiled, std::vector<std::tuple<at::Tensor>>(inputs.begin(), inputs.end()));
@@ -144,7 +143,6 @@ TEST(SegmentCollectives, SegmentThatOneRankCannotCompile_RunsOnNoRank) {
   });
 }
 
-// If a rank cannot compile a branch, no rank keeps anything of it.
 TEST(SegmentCollectives, BranchThatOneRankCannotCompile_IsNotKept) {
   on_ranks([](RankContext& ctx) {
     auto options = segmented(ctx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: Verify::Always may recompile although all guards hold. That compilation runs the same compiler
-// collectives as any other.
+// Contract: Verify::Always may recompile although all guards hold. That compilation runs the same compiler collectives
+// as any other compilation.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace

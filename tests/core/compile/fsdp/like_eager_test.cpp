@@ -77,7 +77,6 @@ TEST(CompiledFsdp, FrozenParameters_TrainAlike) {
   expect_like_eager(frozen, {.units = kEachLinear}, 3);
 }
 
-// A block of two linear layers.
 struct BlockImpl : torch::nn::Module {
   BlockImpl() : layers(register_module("layers", torch::nn::Sequential())) {
     layers->push_back("in", double_linear(6, 6));

@@ -24,7 +24,6 @@ using rehearse::RankContext;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A module that calls `meddle` on a parameter of "second" between its layers.
 struct MeddlingImpl : MlpImpl {
   std::function<void(const at::Tensor& weight)> meddle;
   at::Tensor forward(const at::Tensor& x) {

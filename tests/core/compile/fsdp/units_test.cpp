@@ -40,7 +40,6 @@ TEST(CompiledFsdpUnits, Graphs_SayWhichUnitBeginsBehindThem) {
   });
 }
 
-// In the graph, a parameter has its whole size, whatever part the rank holds.
 TEST(CompiledFsdpUnits, Parameters_HaveTheirWholeSizes) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp net;
@@ -85,7 +84,6 @@ Texts calls_of_training(bool compiles, const rehearse::FullyShardedOptions& opti
   return calls;
 }
 
-// Units are gathered and reduced in eager mode's order, in forward and in backward.
 TEST(CompiledFsdpUnits, Calls_AreThoseOfEagerMode) {
   for (const bool prefetches : {true, false}) {
     for (const auto& units : {kEachLinear, UnitPolicy::named({"second"}), UnitPolicy()}) {
@@ -145,7 +143,6 @@ TEST(CompiledFsdpUnits, RanksWithGuardCollectives_CompileTogether) {
   });
 }
 
-// The code reads data between two units.
 struct ReadingImpl : MlpImpl {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor y = second(first(x).relu());
@@ -198,7 +195,6 @@ TEST(CompiledFsdpUnits, GraphsFromTheCache_TrainAlike) {
   });
 }
 
-// Evaluation under NoGradGuard alternates with training. There are two compilations, and no unit stays whole.
 TEST(CompiledFsdpUnits, WithoutGradients_NothingStaysWhole) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, reference;

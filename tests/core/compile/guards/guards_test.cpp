@@ -115,7 +115,6 @@ std::string failure_of(const GuardSet& guards, const LeafList& leaves) {
   return holds ? "" : text_of(failure);
 }
 
-// Guards compare which arguments are the same tensor.
 TEST(GuardSet, OneTensorTwiceIsAnotherCallThanTwoTensors) {
   const at::Tensor x = at::ones({3}), y = at::ones({3});
   EXPECT_EQ(failure_of(guards_of(Leaves({x, x})), Leaves({y, y}).list), "");
@@ -139,7 +138,6 @@ TEST(GuardSet, AnArgumentThatIsAParameterStaysIt) {
             "x: expected the tensor weight, found a tensor of its own");
 }
 
-// Guards compare the kinds and number of leaves, and the values of all leaves but tensors.
 TEST(GuardSet, ValuesAndKindsAreCompared) {
   const std::string mean = "mean", sum = "sum";
   LeafList leaves{Leaf::of(LeafKind::Int, 3), Leaf::of(mean), Leaf::of(2.5)};
@@ -155,7 +153,6 @@ TEST(GuardSet, ValuesAndKindsAreCompared) {
             "arguments: expected 3 values, found 2 values");
 }
 
-// Guards compare the state that operators read besides their arguments.
 TEST(GuardSet, GlobalStateIsCompared) {
   const GuardSet guards = guards_of(Leaves({at::ones({2})}));
   const Leaves leaves({at::ones({2})});
@@ -175,7 +172,6 @@ TEST(GuardSet, GlobalStateIsCompared) {
   EXPECT_EQ(failure_of(guards, leaves.list), "");
 }
 
-// Guards compare the train() or eval() mode of every submodule.
 TEST(GuardSet, TrainingModesAreCompared) {
   torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 2));
   GuardSet guards;

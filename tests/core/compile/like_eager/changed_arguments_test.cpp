@@ -39,7 +39,6 @@ namespace {
 using changed_arguments::Batch;
 using testing::HasSubstr;
 
-// Everything that a function below may change.
 struct Everything {
   std::int64_t number = 3;
   double real = 0.5;

@@ -279,7 +279,6 @@ TEST(CompiledCheckpoints, AReadInside_EndsTheBody) {
   }
 }
 
-// A checkpoint before a read and one after it both keep their bodies.
 TEST(CompiledCheckpoints, ReadsOutside_LeaveTheBodies) {
   const auto reads = [](const Tensors& g) {
     const auto code = [w = g[1]](const at::Tensor& h) { return dropped(h.matmul(w).tanh()); };

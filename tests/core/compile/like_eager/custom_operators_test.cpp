@@ -18,7 +18,6 @@ using testing::HasSubstr;
 
 int kernel_runs = 0;
 
-// Doubles the rows, but only of large tensors.
 at::Tensor doubled(const at::Tensor& x) {
   ++kernel_runs;
   return x.size(0) > 5 ? at::cat({x, x}) : x.clone();

@@ -121,7 +121,7 @@ Outcome outcome_of(Function&& function, const at::Tensor& x, const at::Tensor& y
   return outcome;
 }
 
-// Pairs of numbers: each first number with several second numbers. An ordinary pair comes first.
+// An ordinary pair comes first.
 std::vector<at::Tensor> all_numbers() {
   std::vector<at::Tensor> all{at::tensor(std::vector<std::int64_t>{1, 2}, at::kLong)};
   for (std::int64_t n = -3; n <= kRows + 3; ++n) {
@@ -160,8 +160,8 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
 }
 
 // When a back end compiles the graph before a read, it may state facts about a number from data. These facts must not
-// become nodes of the next segment. Verification compiles nothing, so it would not see such nodes, and would take the
-// code for changed.
+// become nodes of the next segment. Verification compiles nothing, so it would not see such nodes, and would consider
+// the code changed.
 TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);

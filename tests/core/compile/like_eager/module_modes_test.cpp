@@ -73,7 +73,6 @@ TEST(ModuleModes, OfAnAnyModule) {
   expect_like_eager(function, function, [&](bool trains) { dropout->train(trains); });
 }
 
-// Switches only one child of the inner module.
 TEST(ModuleModes, OfAChildAlone) {
   struct Outer : torch::nn::Module {
     Outer() : inner(register_module("inner", network())) {}

@@ -165,7 +165,6 @@ TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
   }
 }
 
-// The function makes the tensor before a read, and registers its hook after the read.
 TEST(TensorHooks, BehindARead_IsRefused) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();

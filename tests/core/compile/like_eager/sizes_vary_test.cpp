@@ -112,7 +112,6 @@ TEST_P(SizesVary, TrainsAsInEagerMode) {
   }
 }
 
-// If the backward of an operator fixes a size that the user marked dynamic, the call throws.
 TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   int errors = 0;
   for (const VaryingCase& tested : kCases) {

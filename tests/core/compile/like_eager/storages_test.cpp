@@ -69,7 +69,6 @@ struct StorageSetting {
 constexpr StorageSetting kStorageSettings[] = {
     {"eager", false}, {"eager", true}, {"aot_eager", false}, {"aot_eager", true}};
 
-// Frees the memory of `whole` halfway, allocates it again, and fills it with other numbers.
 at::Tensor free_and_fill(const at::Tensor& x, const at::Tensor& whole) {
   const at::Tensor y = x * whole.sum();
   const c10::SymInt bytes = storage_bytes(whole);
@@ -133,7 +132,6 @@ TEST(Storages, QuestionsAreGuards) {
   }
 }
 
-// A guard also compares the storage size of a tensor outside the arguments, if the function asks for it.
 TEST(Storages, QuestionsAboutATensorOutside) {
   const at::Tensor outside = at::ones({5});
   auto compiled = rehearse::compile([&](const at::Tensor& x) { return storage_bytes(outside) == 0 ? x * 2 : x * 3; },
@@ -209,7 +207,6 @@ TEST(Storages, BehindARead) {
                     HasSubstr("storages_test.cpp:"), HasSubstr("Call it in front of that")));
 }
 
-// The code frees the buffer's memory after the second layer, and allocates it again before the third one.
 const LayersProgram kStoragesInLayers[] = {
     {"a buffer that is freed between two uses",
      [](LayersImpl& net, const at::Tensor& x) {
