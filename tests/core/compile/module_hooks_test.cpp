@@ -160,7 +160,6 @@ TEST(ModuleHooks, ThatThrow) {
               HasSubstr("ModuleHooks: a forward hook has left a list of 0 tensors, and was given 1"));
 }
 
-// The state in a hook's closure persists from call to call.
 TEST(ModuleHooks, KeepTheirState) {
   const auto layer = hooked_linear();
   layer->register_forward_hook(
@@ -169,7 +168,6 @@ TEST(ModuleHooks, KeepTheirState) {
   EXPECT_EQ(layer->forward(at::ones({1, 3}))[0][0].item<int>(), 2);
 }
 
-// The test registers a hook after two calls, and removes it after two more calls.
 TEST(ModuleHooks, RegisteringCompilesAnew) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     const auto layer = hooked_linear();

@@ -40,7 +40,6 @@ class SlowBackend final : public Backend {
   int most_ = 0;
 };
 
-// Three fibers of a rank call the same function. One compiles it. The other two wait for this compilation and use it.
 TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   run_world(2, [](RankContext&) {
     const auto slow = std::make_shared<SlowBackend>();
@@ -57,7 +56,6 @@ TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   });
 }
 
-// Several ranks call one object. Each compiles for itself, and a later world does not see an earlier world's entries.
 TEST(RankCache, EachRankOfEachWorldHasItsOwn) {
   auto compiled = compile([](const at::Tensor& x) { return x * 2; }, {.backend = "eager"});
   for (int world = 0; world < 2; ++world) {
@@ -73,7 +71,6 @@ TEST(RankCache, EachRankOfEachWorldHasItsOwn) {
   EXPECT_EQ(compiled.stats().calls, 0);
 }
 
-// An exception of a back end leaves the cache unchanged, and the function ready for the next call.
 TEST(RankCache, AFailedCompilationLeavesNothing) {
   class Failing final : public Backend {
    public:

@@ -180,7 +180,6 @@ TEST(Recompile, DefaultDtype) {
   EXPECT_THAT(compiles(compiled, plus_ones, call), ElementsAre(0));
 }
 
-// The code branches on a shape.
 TEST(Recompile, ShapeBranchAuto) {
   const auto branch = [](const at::Tensor& x) { return x.sym_size(0) > 5 ? x * 2 : x + 1; };
   auto compiled = compile(branch);

@@ -152,7 +152,6 @@ TEST_P(RankFiles, SocketWithoutAReader_IsADeadlockWithItsName) {
             same_line(0, 0, "write() of a socket (file descriptor " + std::to_string(sockets.files[0]) + ")"));
 }
 
-// The reader waits until its byte comes, while another rank sleeps and further ranks poll.
 TEST_P(RankFiles, AReaderBesidesOthers_GoesOn) {
   auto w = world();
   Ends pipe(make_pipe);

@@ -188,7 +188,6 @@ TEST_P(Mutex, WorldEndsWhileItIsHeld_WaitersGetItAsHoldersUnwind) {
   mutex.unlock();
 }
 
-// A rank of an earlier world still holds the mutex. The next world reports that instead of hanging.
 TEST_P(Mutex, LeftLockedByAnEarlierWorld_IsReported) {
   std::mutex mutex;
   world().run([&](int rank) {

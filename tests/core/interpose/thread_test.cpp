@@ -17,7 +17,6 @@ namespace {
 class Threads : public Worlds {};
 REHEARSE_IN_WORLDS(Threads);
 
-// The schedule chooses which of the two threads runs first, so each of them runs first under some seed.
 TEST(ThreadStart, EitherThreadMayBeTheFirst) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -177,7 +176,6 @@ TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
   EXPECT_EQ(captured.use_count(), 1);
 }
 
-// After join(), the thread's captured objects are gone, as with a thread of the system.
 TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
   auto w = world();
   const auto outcome = w.run([](int) {

@@ -72,8 +72,7 @@ TEST(TensorHooks, NumbersOfTheClosure) {
   }
 }
 
-// The backward starts at one of two results, or at both. A hook must not run if the backward does not pass through its
-// tensor.
+// A hook must not run if the backward does not pass through its tensor.
 TEST(TensorHooks, AreCalledWhereAGradientComes) {
   const auto function = [](const at::Tensor& x, const at::Tensor& calls) {
     const at::Tensor a = x.sin(), b = x.cos();
@@ -129,7 +128,6 @@ TEST(TensorHooks, KeepTheClosureOfTheirCall) {
   }
 }
 
-// The hook returns a gradient of another shape. The backward throws eager mode's error.
 TEST(TensorHooks, AnotherShape_IsEagerModesError) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();
@@ -226,7 +224,6 @@ TEST(TensorHooks, InTheCacheOnDisk) {
   expect_gradients(thrice, 3, 1);
 }
 
-// Runs the backward of one call several times, also to only one of the two leaves.
 TEST(TensorHooks, BackwardTwice) {
   const auto function = [](const at::Tensor& x, const at::Tensor& w) {
     const at::Tensor y = x * w;

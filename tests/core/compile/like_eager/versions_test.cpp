@@ -65,8 +65,7 @@ TEST(Versions, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
 }
 
-// Changes two tensors, one of them also through a view, and asks for their versions between the changes. The test calls
-// this function with and without gradients, at several lengths and with several versions of `w`.
+// Changes two tensors, one of them also through a view, and asks for their versions between the changes.
 std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
   std::vector<c10::SymInt> seen = {version(w)};
   const at::Tensor result = w.sin() * x, own = x.detach().clone();

@@ -30,7 +30,6 @@ std::string refusal_of(const std::function<void()>& body) {
   return "no error";
 }
 
-// "eager" returns what the graph computes.
 TEST(Backend, EagerRunsTheGraph) {
   const CompiledGraph run = make_backend("eager")->compile({doubling_graph(), {}, nullptr, "forward"});
   const auto outputs = run({at::full({3}, 2.0)});
@@ -38,7 +37,6 @@ TEST(Backend, EagerRunsTheGraph) {
   EXPECT_TRUE(outputs[0].toTensor().equal(at::full({3}, 4.0)));
 }
 
-// "counting" counts graphs and nodes, and leaves the result unchanged.
 TEST(Backend, CountingCountsGraphsAndNodes) {
   CountingBackend counting;
   const CompiledGraph run = counting.compile({doubling_graph(), {}, nullptr, "forward"});
@@ -48,7 +46,6 @@ TEST(Backend, CountingCountsGraphsAndNodes) {
   EXPECT_TRUE(run({at::full({2}, 1.0)})[0].toTensor().equal(at::full({2}, 2.0)));
 }
 
-// A name can be registered once. The error for an unknown name lists the known ones.
 TEST(Backend, NamesAreUniqueAndUnknownOnesAreRefused) {
   register_backend("of_backend_test", [] { return std::make_shared<CountingBackend>(); });
   EXPECT_EQ(make_backend("of_backend_test")->name(), "counting");

@@ -45,7 +45,6 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& net) {
   return gradients;
 }
 
-// A model with each layer in a checkpoint of its own.
 struct CheckpointedLayersImpl : torch::nn::Module {
   CheckpointedLayersImpl() {
     const std::vector<std::int64_t> widths = {64, 32, 16, 8};
@@ -98,7 +97,6 @@ struct TwoLayersImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoLayers);
 
-// Each half is a checkpoint, followed by a cosine.
 struct TwoHalvesImpl : torch::nn::Module {
   TwoHalvesImpl() : first(register_module("first", TwoLayers())), second(register_module("second", TwoLayers())) {}
   at::Tensor forward(const at::Tensor& x) {

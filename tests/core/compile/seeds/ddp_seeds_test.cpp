@@ -36,7 +36,6 @@ void on_worlds(const World::Body& body) {
   }
 }
 
-// Trains a small Toy under DDP with this bucket size.
 Trained train_toy(RankContext& ctx, double bucket_cap_mb, bool optimize_ddp) {
   return expect_toy_trains_like_eager(ctx, {.ddp = {.bucket_cap_mb = bucket_cap_mb},
                                             .compile = {.backend = "aot_eager", .optimize_ddp = optimize_ddp}});
@@ -141,7 +140,6 @@ TEST_F(TestSingleProc, test_empty_graph_inductor) {
   });
 }
 
-// A compiled module inside an eager DDP is split by that DDP's buckets.
 TEST(CompileInsideDdp, IsSplitByItsBuckets) {
   on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 300});

@@ -58,7 +58,6 @@ TEST_F(TestMultiProcWithUnits, test_fsdp_inductor) {
   });
 }
 
-// The forward writes a member, and then reads it.
 struct SettingToyImpl : torch::nn::Module {
   SettingToyImpl() : toy(register_module("toy", test::Toy(kToy))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -81,7 +80,7 @@ TEST_F(TestMultiProc, test_fsdp_setattr) {
   });
 }
 
-// Has a layer that is not registered. Counts how often forward() runs.
+// Has a layer that is not registered.
 struct HidingImpl : torch::nn::Module {
   HidingImpl() : layer(register_module("layer", torch::nn::Linear(1, 1))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -207,7 +206,6 @@ TEST_F(TestSingleProc, test_fsdp_skip_register_attr_or_module) {
   });
 }
 
-// Uses two tensors twice each: a member that is not registered, and a buffer.
 struct TwiceImpl : torch::nn::Module {
   TwiceImpl()
       : layer(register_module("layer", torch::nn::Linear(3, 3))),
@@ -237,7 +235,7 @@ struct ChildImpl : torch::nn::Module {
 };
 TORCH_MODULE(Child);
 
-// The module shares its buffer with its child. Each call doubles the buffer.
+// The module shares its buffer with its child.
 struct ParentImpl : torch::nn::Module {
   ParentImpl()
       : parameter(register_parameter("parameter", at::randn({1}))),

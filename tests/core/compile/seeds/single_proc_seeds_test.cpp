@@ -47,8 +47,7 @@ class AutocastScope {
   at::ScalarType dtype_before_ = at::autocast::get_autocast_dtype(at::kCPU);
 };
 
-// Runs all of Toy inside a region: under autocast, with grad mode on or with grad mode off. Each weight has 4,000,000
-// bytes.
+// Each weight has 4,000,000 bytes.
 struct RegionToyImpl : torch::nn::Module {
   explicit RegionToyImpl(Region where)
       : toy(register_module("toy", test::Toy(test::ToyShape{1000, 1000, 1000}))), region(where) {}

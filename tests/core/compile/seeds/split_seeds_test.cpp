@@ -40,7 +40,6 @@ CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   return compiled.stats();
 }
 
-// Buckets of 25 MB give three graphs, and three break reasons that name DDPOptimizer.
 TEST_F(TestSingleProcUnderFakeDdp, test_graph_split) {
   test::Toy net;
   FakeDDP<test::Toy> ddp(net, cap_mb());
@@ -56,7 +55,6 @@ TEST_F(TestSingleProcUnderFakeDdp, test_graph_split) {
   expect_listed(told.stats, {1});
 }
 
-// A small net with a large bucket is one graph.
 TEST_F(TestSingleProcUnderFakeDdp, test_no_split) {
   FakeDDP ddp(test::Toy(test::ToyShape{.hidden = 5}), cap_mb());
   expect_listed(split_once(ddp, at::randn({20, 10})), {1});

@@ -33,7 +33,6 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& module, const at::Tensor
   return gradients;
 }
 
-// Calls `eager` and `compiled` with the same random seed, and compares outputs and gradients.
 void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& compiled,
                   const std::function<at::Tensor()>& eager) {
   at::manual_seed(1337);

@@ -32,7 +32,6 @@ struct Compiled {
   Counts counts;
 };
 
-// The compiled function frees the storage of its argument.
 inline Compiled resize_argument_to_zero(at::Device device) {
   const at::NoGradGuard no_grad;
   auto compiled = compile(
@@ -50,7 +49,6 @@ inline Compiled resize_argument_to_zero(at::Device device) {
   return {compiled.stats(), counts};
 }
 
-// The compiled function gets `out` with a storage of 0 bytes, and resizes it to the size of the storage of `x`.
 inline Compiled resize_result_to_argument(at::Device device) {
   const at::NoGradGuard no_grad;
   auto compiled = compile(

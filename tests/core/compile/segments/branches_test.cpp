@@ -22,7 +22,6 @@ at::Tensor by_sign(const at::Tensor& x, const at::Tensor& w) {
   return y - x;
 }
 
-// Expects eager mode's result and gradient, bit for bit.
 template <class Compiled, class Function>
 void expect_as_eager(Compiled& compiled, Function& function, const at::Tensor& x) {
   const at::Tensor w = at::arange(4, at::kFloat).requires_grad_();
@@ -77,7 +76,6 @@ std::vector<at::Tensor> full(const std::vector<float>& values, at::IntArrayRef s
   return tensors;
 }
 
-// is_nonzero(), equal(), allclose(), and item() of a view of an argument are reads, too.
 TEST(Reads, OfEveryKind) {
   const auto nonzero = [](const at::Tensor& x) { return (x > 1).any().is_nonzero() ? x.exp() : x * 2; };
   const auto equal = [](const at::Tensor& x) { return at::equal(x.relu(), x) ? x.exp() : x * 2; };
@@ -117,7 +115,6 @@ TEST_P(Branches, MemoryIsSharedAcrossARead) {
   EXPECT_EQ(stats.eager_calls, 0);
 }
 
-// The gradient mode that the code sets holds on both sides of the read.
 TEST_P(Branches, GradientModeGoesOnBehindARead) {
   const auto function = [](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor y = x * w;
@@ -170,7 +167,6 @@ TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
   }
 }
 
-// With fullgraph, a read is an error.
 TEST(Reads, WithFullgraphAreErrors) {
   auto compiled = compile(by_sign, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({4}), at::ones({4})), capture::DataDependentRead);

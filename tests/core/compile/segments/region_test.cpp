@@ -79,7 +79,6 @@ TEST_P(RegionOn, GradientsGoThrough) {
   EXPECT_EQ(compiled.stats().graphs, 3);
 }
 
-// The numbers that a region returns, and the sizes of the tensors that it returns, select a branch.
 at::Tensor by_answer(const at::Tensor& x) {
   const auto [positive, limit] = eager_region(
       [](const at::Tensor& t) { return std::tuple(t.masked_select(t > 0), t.max().item<double>() > 2); }, x * 2);
@@ -97,7 +96,6 @@ TEST(EagerRegion, ItsNumbersAndSizesSelectBranches) {
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
-// The surrounding code's gradient mode holds inside a region, in each call.
 TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
   const auto function = [](const at::Tensor& w) {
     at::Tensor y = w * 2;
@@ -139,7 +137,6 @@ TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
   EXPECT_THROW(compiled(at::ones({3})), capture::NotCapturable);
 }
 
-// The caller gets a region's exception, and the next call works.
 TEST(EagerRegion, ItsErrorsComeToTheCaller) {
   static bool throws = false;
   throws = true;

@@ -99,7 +99,6 @@ TEST(VerifyChanges, FirstHitTellsOfAReadThatIsGone) {
                                   "torch.ops.aten.relu.default at [^ ]*verify_changes_test.cpp:[0-9]+ now"));
 }
 
-// The results are right in each call and on each branch, and the code runs once per call.
 TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
   for (const std::size_t limit : {8U, 2U, 1U}) {
     for (const char* backend : {"eager", "aot_eager"}) {
@@ -152,7 +151,6 @@ TEST(VerifyChanges, AlwaysCompilesForTheSizesOfTheCall) {
   }
 }
 
-// Sizes that differ at capture and are equal in a later call are no change.
 TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
   const auto plain = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() * y; };
   const auto reading = [](const at::Tensor& x, const at::Tensor& y) {

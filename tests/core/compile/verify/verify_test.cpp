@@ -49,8 +49,6 @@ std::string stale_capture_of(Body&& body) {
 
 const at::Tensor kInput = at::arange(6).view({2, 3});
 
-// Verification at the first hit finds a member that has changed since the capture. The message names the captured node,
-// the node that is in its place now, and a remedy.
 TEST(Verify, FirstHitFindsAChangedMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -94,7 +92,6 @@ TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("uses, is another tensor now"));
 }
 
-// With FirstHit, compile() verifies only the first hit, and misses later changes. With Never, it verifies no call.
 TEST(Verify, FirstHitLooksOnce) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -111,7 +108,6 @@ TEST(Verify, FirstHitLooksOnce) {
   EXPECT_EQ(never.stats().verifications, 0);
 }
 
-// With Always, every call is right, because compile() makes another graph or reuses an earlier one.
 TEST(Verify, AlwaysFollowsTheMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager", .verify = Verify::Always});
@@ -130,8 +126,6 @@ struct TensorMemberImpl : torch::nn::Module {
 };
 TORCH_MODULE(TensorMember);
 
-// Verification finds a changed variable that a lambda captured by reference, a changed global, a changed returned
-// value, and a replaced tensor.
 TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   int captured = 1;
   auto by_reference = compile([&](const at::Tensor& x) { return x * captured; }, {.backend = "eager"});
@@ -150,8 +144,6 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   global_scale = 1;
 }
 
-// watch() adds a guard for a value. For another value the function compiles again. For an earlier value, the entry of
-// that value serves the call.
 TEST(Watch, AnotherValueCompilesAnew) {
   double scale = 2;
   const user::TimesWatched scaled{scale};
@@ -168,7 +160,6 @@ TEST(Watch, AnotherValueCompilesAnew) {
   EXPECT_THAT(failure.line, HasSubstr("verify_test.cpp"));
 }
 
-// Guards compare a watched tensor by identity.
 TEST(Watch, TensorsCountByIdentity) {
   at::Tensor offset = at::ones({3});
   const auto shifted = [&](const at::Tensor& x) { return x + watch(offset); };

@@ -67,7 +67,6 @@ TEST(ManyWorlds, AThousand_DoNotGrow) {
   }
 }
 
-// Threads that start and end need only as many stacks as there are threads at a time.
 TEST(ManyWorlds, ThreadsThatHaveEnded_GiveTheirStacksBack) {
   constexpr std::size_t kThreads = 16;
   const std::size_t before = memory_maps();

@@ -95,7 +95,6 @@ TEST(Decisions, OutOfRangeOrNoCandidates_Throws) {
   EXPECT_THROW(decisions.choose(ChoiceKind::fault, {}), std::logic_error);
 }
 
-// The oracle gets the weights unchanged. The log records the answer alone.
 TEST(Decisions, Weights_ReachTheOracleAndNotTheLog) {
   class WeighedOracle final : public Oracle {
    public:

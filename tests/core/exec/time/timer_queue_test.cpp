@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Timers fire in order of time, and timers of equal times in order of arming. One test compares the queue with a
-// std::multimap.
+// Timers fire in order of time, and timers of equal times in order of arming.
 #include <rehearse_internal/exec/timer_queue.h>
 
 #include <map>

@@ -64,7 +64,7 @@ class Verifier {
     }
   }
 
-  // The verifier asks this once for each input of a node. For nodes with many inputs, a set keeps the cost linear.
+  // check_users() calls this once for each input of `user`. For nodes with many inputs, a set keeps the cost linear.
   bool uses(const Node& user, const Node& input) {
     const std::vector<Node*>& inputs = user.input_nodes();
     if (inputs.size() <= 16) return std::find(inputs.begin(), inputs.end(), &input) != inputs.end();
