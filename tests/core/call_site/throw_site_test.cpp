@@ -134,8 +134,8 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
   });
 }
 
-// Rethrows an exception that was made but never thrown, as a future's error may be. Such an exception may have the
-// address of an earlier one that was thrown, but the place of that throw is not its own.
+// Rethrows an exception that was made but never thrown, as a future's error may be. It may have the address of an
+// earlier exception. The place where the earlier exception was thrown must not be reported.
 TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
   run_to_the_end(1, [](int) {
     for (int k = 0; k < 10; ++k) {

@@ -137,7 +137,7 @@ TEST(StaticLocal, InitialiserThatThrows_IsTriedByTheNext) {
   EXPECT_EQ(failed, 2);
 }
 
-// The world ends within an initialiser. The report says which rank waits for which. The next world initialises again.
+// The world ends within an initialiser, and the next world initialises again.
 TEST(StaticLocal, InitialiserThatNeverEnds_IsADeadlockThatNamesItsRank) {
   WaitQueue never;
   bool hang = true;

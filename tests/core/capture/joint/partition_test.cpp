@@ -69,8 +69,8 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
   }
 }
 
-// The graph computes x * (2 * n) with a symbolic number n. The forward saves 2 * n as a number. It saves nothing for an
-// exp in the backward, because nobody uses the result of this exp.
+// The graph computes x * (2 * n) with a symbolic number n. The forward saves 2 * n as a number. Nobody uses the result
+// of the exp in the backward, so the forward saves nothing for the exp.
 TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   JointBuilder b;
   auto& n = b.size_input("n");

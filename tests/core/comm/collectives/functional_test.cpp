@@ -122,8 +122,6 @@ TEST_P(Functional, AllToAll_Even) {
       });
 }
 
-// Every rank has `ranks` rows. It sends no row to the last rank but one, two rows to the last rank, and one row to each
-// other rank.
 TEST_P(Functional, AllToAll_Uneven) {
   const auto rows = [this](int to) { return to == ranks - 1 ? 2 : to == ranks - 2 ? 0 : 1; };
   compare(

@@ -95,7 +95,6 @@ TEST(ObjectCollectivesOfGroups, RootsAreRanksOfTheGroup) {
   });
 }
 
-// Values that torch.save() can write come back equal; tensors have the same dtype and shape.
 TEST(ObjectCollectivesOfValues, ThroughPickle) {
   on_ranks(3, [](RankContext& ctx) {
     c10::Dict<std::string, at::Tensor> state;

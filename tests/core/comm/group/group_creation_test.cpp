@@ -137,7 +137,6 @@ TEST_F(GroupCreation, SenselessLists_AreRefused) {
   EXPECT_TRUE(mismatches.empty());
 }
 
-// Two groups of the same ranks, called in opposite orders, with a wait after each call.
 TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
   const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
     auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");
@@ -154,8 +153,7 @@ TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
             "rank 1 waits for rank 0 (allreduce #1 on group \"b\")");
 }
 
-// Two groups of the same ranks, called in opposite orders, without a wait between the calls. c10d allows this, so the
-// report must be silent.
+// c10d allows opposite orders on two groups if no rank waits between the calls, so the report must be silent.
 TEST_F(GroupCreation, SwappedOrderOfAsyncCalls_IsFine) {
   const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
     auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");

@@ -12,7 +12,6 @@ using c10d::OpType;
 using testing::_;
 using testing::ElementsAre;
 
-// A transfer that the fabric got.
 struct Launched {
   OpType type = OpType::UNKNOWN;
   std::uint64_t sequence = 0;

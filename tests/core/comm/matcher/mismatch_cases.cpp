@@ -75,7 +75,7 @@ Call call_alltoall_of_images(at::MemoryFormat format) {
     alltoall(group, at::ones({2, 3, 2, 2}).contiguous(format), at::ones({2, 3, 2, 2}).contiguous(format))->wait();
   };
 }
-// Each rank sends `sends[r]` numbers to rank r and expects `expects[r]` from it.
+// Each rank sends `sends[r]` numbers to rank r and expects `expects[r]` numbers from rank r.
 Call call_alltoall_of_lists(std::vector<std::int64_t> expects, std::vector<std::int64_t> sends) {
   return [=](const ProcessGroup& group) {
     const auto ones = [](const std::vector<std::int64_t>& sizes) {

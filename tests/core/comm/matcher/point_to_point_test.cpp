@@ -86,8 +86,7 @@ TEST_F(PointToPoint, Send_CompletesWhenItIsReceived) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// Both ranks send before they receive. Because sends wait for their receives, that is a deadlock, which the report
-// shows as a cycle.
+// A send waits for its receive, and both ranks send before they receive.
 TEST_F(PointToPoint, SendSendCycle_IsNamed) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     send(group, at::ones({1}), 1 - rank)->wait();

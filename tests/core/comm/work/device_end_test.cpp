@@ -114,7 +114,7 @@ TEST_F(Devices, Futures_AreMarkedAtTheLaunchAndNotAgain) {
   EXPECT_EQ(marked, 2);
 }
 
-// Before the launch, the operation's timeout applies. After it, the fabric is responsible for time limits.
+// Before the launch, the operation's timeout applies. After the launch, the fabric is responsible for time limits.
 TEST_F(Devices, TimeLimit_CountsUntilTheLaunch) {
   options.timeout = std::chrono::milliseconds(5);
   const auto outcome = run(2, [this](int rank, const ProcessGroup& group) {

@@ -153,8 +153,8 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
-// If the timeout is 0, the barrier fails whichever ranks are there, and in whatever order they came, because Gloo
-// computes the remaining time before it waits.
+// Without wait_all_ranks, a barrier with a timeout of 0 fails in every group of several ranks, in whatever order they
+// come, because Gloo computes the remaining time before it waits.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   for (const int ranks : {2, 3, 8}) {
     for (const int first : {0, 1}) {
@@ -209,7 +209,8 @@ std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(exec::this_rank::now() - begin);
 }
 
-// As in NCCL, the first call after an extension has it. So do all calls that start before this first call ends.
+// As in NCCL, the first call after an extension has the longer timeout. So do all calls that start before the first
+// call ends.
 TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
   options.timeout = 100ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {

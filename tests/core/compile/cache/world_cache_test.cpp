@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks of a simulation read compiled graphs from a folder. The run's log has one decision for each graph that a rank
-// reads.
+// finds there.
 #include <chrono>
 #include <filesystem>
 #include <string>

@@ -171,7 +171,7 @@ TEST(CompiledFsdpRefusals, BackEndThatResizesStorages_IsFoundAtTheNextUse) {
   });
 }
 
-// The code uses another parameter than in the capture if `uses_third` changes, and no guard sees this member.
+// If `uses_third` changes, the code uses another parameter than at capture. No guard sees this member.
 struct SwitchingImpl : MlpImpl {
   SwitchingImpl() : MlpImpl(6, 6, 6) {
     for (const auto& each : {second->weight, third->weight}) each.set_requires_grad(false);

@@ -163,7 +163,6 @@ TEST(CompiledFsdpUnits, Reads_CutBesides) {
   }
 }
 
-// A compiled module inside a sharded model's forward is cut by that model's units.
 TEST(CompiledFsdpUnits, CompiledModuleInForward_IsCutToo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, reference;

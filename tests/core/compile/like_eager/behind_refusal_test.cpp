@@ -20,8 +20,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// After a read and a refusal, the rest of the call runs in eager mode. Its changes of an argument reach the caller's
-// tensor.
 TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     const bool positive = (y.sum() > 0).item<bool>();

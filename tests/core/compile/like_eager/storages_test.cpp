@@ -101,8 +101,8 @@ TEST(Storages, OfOneCompilationForEachLength) {
   }
 }
 
-// If the function asks for the size of a storage, a guard compares it. In this test, the sizes of the tensor stay the
-// same, so a storage of another size needs another graph.
+// If the function asks for the size of a storage, a guard compares this size. Here, the sizes of the tensor stay the
+// same, so only the storage's size decides which graph serves the call.
 TEST(Storages, QuestionsAreGuards) {
   const auto function = [](const at::Tensor& x, const at::Tensor& whole) {
     const c10::SymInt had = storage_bytes(whole);

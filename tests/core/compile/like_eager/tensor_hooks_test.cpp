@@ -225,8 +225,8 @@ TEST(TensorHooks, HaveEagerModesGradients) {
   }
 }
 
-// A graph runs under eager autograd if no backward graph could contain its hooks. This holds only for the programs in
-// `eager`.
+// A graph runs under eager autograd if no backward graph could contain its hooks. Only the programs in `eager` have
+// such hooks.
 TEST(TensorHooks, AreInTheBackwardGraph) {
   // These programs register a hook on a result. A hook that a caller registers on the same result must run after it.
   const std::set<std::string> eager = {"a view of an argument, as a result", "of a result"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Back ends that change the memory layout of outputs. Later pieces give eager mode's results. They are compiled for the
-// new layout if the back end states it, and if their results do not depend on the layout.
+// Back ends that change the memory layout of outputs. Later pieces give eager mode's results. If the back end states
+// the new layout, and the results of these pieces do not depend on the layout, the pieces are compiled for the new
+// layout.
 #include <functional>
 #include <memory>
 #include <tuple>

@@ -22,8 +22,8 @@ struct SeedRun {
   bool operator==(const SeedRun&) const = default;
 };
 
-// Finds `test` ("TestSingleProc.test_no_split") in the text of the page. A row lists as many runs as tests. The k-th
-// run is that of the k-th test. Throws std::runtime_error that names the test and says what the page must contain.
+// Finds `test` ("TestSingleProc.test_no_split") in the text of the page. The k-th run of a row is the run of its k-th
+// test. Throws std::runtime_error that names the test and says what the page must contain.
 SeedRun seed_run_of(const std::string& page, const std::string& test);
 
 }  // namespace rehearse::compiler

@@ -27,7 +27,6 @@ void log_sum(const at::Tensor& x, int step) {
 }
 
 // The code prints before its first operator, so a capture makes an empty graph, and then a graph with the operator.
-// Later calls print, too, but compile nothing.
 at::Tensor printing(const at::Tensor& x) {
   eager_region([] { lines.emplace_back("woof"); });
   return x.sum();
@@ -116,7 +115,7 @@ TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
 }
 
 // The region returns an alias of its argument. Later graphs could not know that the two share memory, so compile()
-// refuses the function. The results are right.
+// refuses the function.
 TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;

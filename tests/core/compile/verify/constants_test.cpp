@@ -199,8 +199,8 @@ TEST(LoopOfReads, AMixtureOfExperts_TrainsAsInEagerMode) {
   }
 }
 
-// Compiling the backward of the first segment adds conditions on sizes. Verification must not take them for a change of
-// the code.
+// Compiling the backward of the first segment adds conditions on sizes. Verification must not report these conditions
+// as a change of the code.
 TEST(LoopOfReads, BehindABackwardThatFixesSizes_IsNoChange) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor inverse = at::linalg_inv(at::block_diag({x, x})) + x.trace();

@@ -87,8 +87,6 @@ TEST(VerifyChanges, FirstHitTellsOfReadsRegionsAndRefusals) {
   }
 }
 
-// The code read data at the capture, and reads none now. The error names the captured operator and the operator that is
-// in its place now.
 TEST(VerifyChanges, FirstHitTellsOfAReadThatIsGone) {
   Chosen chosen{.way = Way::Reads};
   auto compiled = compile(many_ways(chosen));

@@ -68,7 +68,6 @@ TEST_P(Restart, OfAllRanks_IsWaitedFor) {
   EXPECT_EQ(outcome.end_time, at(5ms));
 }
 
-// The timers of the previous incarnation still exist. They must not wake the next one.
 TEST_P(Restart, TimersOfTheFormerIncarnation_DoNotWakeTheNextOne) {
   auto w = world();
   VirtualTime woken{};

@@ -282,7 +282,7 @@ TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   EXPECT_TRUE(step.hangs);
 }
 
-// The earlier hang caused the deadlock, so the progress between them does not end the hang.
+// The hang caused the deadlock, so progress between hang and deadlock does not end the hang.
 TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
   VirtualIdlePolicy policy(kFew);
   EXPECT_TRUE(policy.next(waits(at(1s))).hangs);
