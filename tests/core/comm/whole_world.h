@@ -38,7 +38,6 @@ inline std::vector<at::Tensor> values_of_all(at::IntArrayRef sizes, int ranks) {
 
 inline at::Tensor sum_of(const std::vector<at::Tensor>& tensors) { return at::stack(tensors).sum(0); }
 
-// Finds an operator of the given C++ signature in the dispatcher.
 template <class Signature>
 auto op(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();

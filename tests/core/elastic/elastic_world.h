@@ -20,7 +20,6 @@ struct ElasticRun {
   // The first step of each round. The rank that took part in the most rounds reported these steps.
   std::vector<std::int64_t> took_up;
 
-  // The first step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }
   bool fired(std::size_t fault = 0) const { return report.faults.at(fault).times > 0; }
 };

@@ -27,7 +27,6 @@ struct Training {
   std::int64_t steps = 6;
 };
 
-// Trains, and compares the final parameters with `expected`.
 void train(RankContext& ctx, const Training& training, const at::Tensor& expected) {
   elastic::run(ctx, [&](elastic::Round& round) {
     ctx.generator().set_current_seed(1);

@@ -83,7 +83,6 @@ inline std::vector<std::string> lines(const std::vector<BlockedFiber>& blocked) 
   return out;
 }
 
-// The same line for ranks `first` to `last`.
 inline std::vector<std::string> same_line(int first, int last, const std::string& line) {
   std::vector<std::string> out;
   for (int rank = first; rank <= last; ++rank) out.push_back("rank " + std::to_string(rank) + ": " + line);

@@ -225,7 +225,6 @@ TEST_F(OpenmpFailure, RankThatFailsInARegion_OutlivesItsOtherThreads) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// Rank 0 sleeps while it holds the mutex, and a thread of rank 1's region locks it.
 RunOutcome lock_in_region(World& w, int thread) {
   std::mutex mutex;
   return w.run([&](int rank) {

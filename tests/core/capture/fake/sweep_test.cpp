@@ -261,7 +261,6 @@ std::set<std::string> names(std::span<const char* const> all) {
   return result;
 }
 
-// The names in `found` that `known` does not have.
 std::set<std::string> beyond(const std::set<std::string>& found, std::span<const char* const> known) {
   const std::set<std::string> expected = names(known);
   std::set<std::string> rest;

@@ -28,7 +28,6 @@ std::vector<NamedTensor> named_tensors(torch::nn::Module& module);
 CapturedGraph trace(const Function& function, const Tensors& inputs, const DynamicSizes& dynamic = {},
                     std::vector<NamedTensor> named = {});
 
-// The forward of a module with one input and one result.
 template <class Module>
 Function forward_of(Module& module) {
   return [&module](const Tensors& x) { return Tensors{module->forward(x[0])}; };

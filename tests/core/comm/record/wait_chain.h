@@ -8,7 +8,6 @@
 
 namespace rehearse::comm {
 
-// The edges as text, joined by " -> ".
 inline std::string chain_text(const std::vector<WaitEdge>& edges) {
   std::string text;
   for (const auto& edge : edges) text += (text.empty() ? "" : " -> ") + to_string(edge);

@@ -57,7 +57,6 @@ std::vector<Tensor> all_reduce_coalesced(std::vector<Tensor> tensors, const Grou
   return op.call(std::move(tensors), "sum", group->getGroupName());
 }
 
-// The split sizes that divide the rows of `x` evenly between the ranks.
 std::vector<c10::SymInt> even_splits(const Tensor& x, const Group& group) {
   return std::vector<c10::SymInt>(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
 }

@@ -23,7 +23,6 @@ std::shared_ptr<rehearse::graph::GraphModule> part(const std::string& inputs, co
 // Random numbers, as a leaf that requires a gradient.
 at::Tensor leaf(at::IntArrayRef sizes);
 
-// One input of a graph.
 struct PartInput {
   c10::IValue value;      // the example for which the graph is compiled
   bool batched = false;   // the first dimension of this tensor is a symbol; equal sizes share one symbol

@@ -248,7 +248,7 @@ TEST_F(Cache, BypassesSayWhy) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-// A user's back end that can store its graphs. Counts what it compiles and what it restores.
+// A user's back end that can store its graphs.
 class Doubling final : public Backend {
  public:
   explicit Doubling(std::string version) : version_(std::move(version)) {}

@@ -233,7 +233,6 @@ TEST_F(TestMultiProc, test_guard_collective) {
   });
 }
 
-// A back end that takes five seconds of virtual time on rank 0.
 class SlowOnRank0 final : public Backend {
  public:
   explicit SlowOnRank0(RankContext& ctx) : ctx_(ctx) {}

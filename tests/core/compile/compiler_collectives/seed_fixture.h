@@ -36,7 +36,7 @@ void expect_same_number(RankContext& ctx, const Compiled& compiled) {
   for (const auto& number : all) EXPECT_EQ(number, all[0]);
 }
 
-// Options with compiler collectives among all ranks. A test may change these options.
+// Options with compiler collectives among all ranks.
 inline CompileOptions together(RankContext& ctx) {
   CompileOptions options;
   options.group = ctx.group();

@@ -95,7 +95,6 @@ TEST(CompiledFsdpUnits, Calls_AreThoseOfEagerMode) {
   }
 }
 
-// During the backward, a hook notes which units are whole.
 TEST(CompiledFsdpUnits, Backward_FreesAUnitBeforeTheOneAfterNextComes) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<std::vector<bool>> whole(2);

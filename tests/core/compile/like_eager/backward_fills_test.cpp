@@ -20,7 +20,6 @@ using rehearse_test::observe;
 using rehearse_test::Program;
 using rehearse_test::Tensors;
 
-// Matrices of 4 x 4 and 4 x 3, a vector of 3, and another matrix of 4 x 4. All require a gradient.
 Tensors arguments(int call) {
   at::manual_seed(5 + static_cast<std::uint64_t>(call));
   Tensors given = {at::randn({4, 4}) + 3 * at::eye(4), at::randn({4, 3}), at::rand({3}) + 0.1, at::randn({4, 4})};

@@ -174,7 +174,6 @@ TEST(BehindARefusal, ArgumentsGetHistories) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
 }
 
-// Returns false if `function` throws.
 template <class Function>
 bool has_memory(Function&& function) {
   try {

@@ -20,7 +20,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns the text of the exception that the call throws; empty if it throws none.
 std::string outcome_of(const std::function<void()>& call) {
   try {
     call();

@@ -40,7 +40,6 @@ struct Program {
 
 at::Generator default_generator() { return at::detail::getDefaultCPUGenerator(); }
 
-// Returns false if `function` throws.
 template <class Function>
 bool works(Function&& function) {
   try {

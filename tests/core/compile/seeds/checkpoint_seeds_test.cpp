@@ -35,7 +35,6 @@ void copy_parameters(torch::nn::Module& to, torch::nn::Module& from) {
   for (std::size_t i = 0; i < source.size(); ++i) to.parameters()[i].copy_(source[i]);
 }
 
-// Returns the gradients of the parameters of `net`, and resets them.
 std::vector<at::Tensor> gradients_of(torch::nn::Module& net) {
   std::vector<at::Tensor> gradients;
   for (at::Tensor& parameter : net.parameters()) {

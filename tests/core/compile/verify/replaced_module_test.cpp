@@ -32,7 +32,6 @@ TORCH_MODULE(Gained);
 
 const at::Tensor kX = at::arange(8, at::kFloat).view({2, 4});
 
-// Expects the result and gradients of the module in eager mode.
 template <class Net, class Compiled>
 void expect_eager(Net& net, Compiled& compiled) {
   const auto gradients = [&](const at::Tensor& result) {

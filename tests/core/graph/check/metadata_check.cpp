@@ -61,7 +61,6 @@ void MetadataCheck::check_symbols(const Node& node, const ValueMeta& value) {
   }
 }
 
-// An item of a list must have the metadata that the list gives for it.
 void MetadataCheck::check_item(const Node& node, const ValueMeta& value) const {
   if (node.target() != kGetItem || node.args().size() != 2) return;
   const Node* source = node.args()[0].node();

@@ -56,7 +56,6 @@ TEST(Text, ErrorsNameThePlace) {
   EXPECT_THAT(error_of(head + "} x"), HasSubstr("nothing after the module"));
 }
 
-// Writes the argument as part of a node, and reads it back.
 Argument there_and_back(const Argument& argument) {
   GraphModule module;
   module.graph().call_function("f", {argument});
