@@ -32,7 +32,6 @@ std::vector<int> all_of(int ranks) {
 
 std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
 
-// Sorts, and removes duplicates.
 std::vector<int> in_order(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

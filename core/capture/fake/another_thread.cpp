@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls operators on fakes in threads other than that of the capture.
+// Calls operators on fakes outside the capture's own thread.
 #include <exception>
 #include <memory>
 #include <utility>
@@ -42,7 +42,7 @@ FirstFake first_fake(const Stack& stack, std::size_t arguments) {
   return first;
 }
 
-// Returns a dummy value of the return type, so that the code that called the operator can go on.
+// A dummy value of the return type, so that the operator's caller can go on.
 c10::IValue some_result(const c10::Type& type, const at::Tensor& like) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:

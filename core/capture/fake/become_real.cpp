@@ -33,7 +33,7 @@ std::unique_ptr<autograd::AutogradMeta> view_meta_of(const autograd::Differentia
 }
 
 // grad_fn() recomputes the autograd node of a view whose base has changed. It throws for views that must not be
-// changed, such as the results of unbind(). Ignore that here: the user gets the error when he uses the view.
+// changed, such as the results of unbind(). Ignore the error here: the user gets it when he uses the view.
 void renew_step(const at::Tensor& tensor) {
   try {
     static_cast<void>(tensor.grad_fn());
@@ -41,7 +41,7 @@ void renew_step(const at::Tensor& tensor) {
   }
 }
 
-// The autograd metadata of `real`, with `owner` as its tensor. Null if `real` has none.
+// A copy, for the tensor `owner`, of the autograd metadata of `real`. Null if `real` has none.
 std::unique_ptr<autograd::AutogradMeta> meta_of_real(const at::Tensor& real, c10::TensorImpl& owner,
                                                      const HandleOf& handle_of) {
   const autograd::AutogradMeta* const meta = autograd::impl::get_autograd_meta(real);

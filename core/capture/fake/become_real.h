@@ -10,7 +10,7 @@
 namespace rehearse::capture {
 
 // For a real tensor that user code never received, returns the tensor that user code holds in its place. Returns `real`
-// itself if there is none.
+// itself if user code holds no such tensor.
 using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 
 // Turns the fake, which user code still holds, into the real tensor: the fake takes over the memory, the version
@@ -19,10 +19,10 @@ using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 // gradients of existing graphs reach the fake. Afterwards only autograd's own references may use `real`.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
-// Like become_real(), but other code keeps using `real`, for example because it is an argument of the call. Both
-// tensors share memory and versions. If `real` is a leaf that requires grad, they also share the gradient, and the fake
-// requires grad whenever `real` does. If `real` is no such leaf, requires_grad_() on one tensor does not affect the
-// other. set_data() on one tensor never affects the other.
+// Like become_real(), but other code keeps using `real`. Both tensors share memory and versions. If `real` is a leaf
+// that requires grad, they also share the gradient, and the fake requires grad whenever `real` does. If `real` is no
+// such leaf, requires_grad_() on one tensor does not affect the other. set_data() on one tensor never affects the
+// other.
 void share_real(const at::Tensor& fake, const at::Tensor& real);
 
 // From now on, the fake has the history of `real`: autograd edges to the fake lead to the autograd node of `real`. The

@@ -13,12 +13,12 @@
 
 namespace rehearse::capture {
 
-// The thread of a capture, and a note of other threads that used the capture's tensors. If an operator threw in another
-// std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the operator
-// returns a fake there, and the capture's own thread throws the refusal.
+// The thread of a capture, and the first use of the capture's tensors by another thread. If an operator threw in
+// another std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the
+// operator returns a fake there, and the capture's own thread throws the refusal.
 //
 // Any thread may call is_traced(), is_another(), note_offset() and note(). Only the capture's thread may call the other
-// functions. Nothing blocks for long.
+// functions.
 class CaptureThread {
  public:
   // `is_traced`: a tracer handles operators above autograd.
@@ -39,7 +39,7 @@ class CaptureThread {
   void note_offset(const void* storage);
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 
-  // Notes an operator that another thread called. Only the first one counts.
+  // Notes an operator that another thread called. Only the first call counts.
   void note(std::string operator_name, exec::CallSite where);
   // Throws NotCapturable if note() was called, and names the operator.
   void refuse_others() const {

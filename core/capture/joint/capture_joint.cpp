@@ -96,8 +96,8 @@ class Capture {
     }
     joint_.leading_tangents = leading_tangents(roots, inputs_);
     graph::Graph& graph = joint_.module->graph();
-    // Marks the end of the forward. While it records the backward, the recorder may still insert queries of sizes in
-    // front of this mark.
+    // Marks the end of the forward. During the backward, the recorder may still insert queries of sizes in front of
+    // this mark.
     graph::Node& boundary = graph.call_function("_operator.pos", {0});
     graph::List result = gradients_of(roots, tangents);
     joint_.backward_begin = boundary.next();

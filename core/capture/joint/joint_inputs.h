@@ -29,7 +29,7 @@ class JointInputs {
   // gradient of such a tensor is the gradient of the input as the caller passed it, even if operators wrote to the
   // input later.
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
-  // The position in values() of each of these inputs.
+  // For each tensor of differentiable(), the position of its input in values().
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 
   // Call it after the forward, for an input that then requires grad. True if autograd recorded writes to the input, so

@@ -62,7 +62,7 @@ class JointRecorder final : public FakeListener {
   struct Stand {  // a fake that replaces a real tensor
     at::Tensor real, fake;
   };
-  // Autograd steps up to this sequence number have this origin.
+  // The origin of autograd steps whose sequence number is below `sequence` and not below the previous entry's.
   struct OriginUpTo {
     std::uint64_t sequence = 0;
     std::shared_ptr<const graph::Origin> origin;

@@ -67,7 +67,6 @@ struct Saved {
   std::vector<const Node*> tensors, numbers;
 };
 
-// Walks the backward from its end and collects the forward values that its live nodes use.
 Saved saved_of(const JointGraph& joint, const Sides& sides) {
   std::unordered_set<const Node*> needed;
   const auto need = [&](Node& node) { needed.insert(&node); };

@@ -22,7 +22,7 @@ double tolerance_of(at::ScalarType type) {
 
 double norm_of(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
 
-// The values as numbers of one dtype.
+// The values as doubles, in one dimension.
 at::Tensor numbers_of(const at::Tensor& tensor) {
   const auto values = plain(tensor);
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();

@@ -28,7 +28,7 @@ struct Drawn {
 };
 
 // The calls that have drawn numbers on one rank since its generator was last seeded. Grows with the number of different
-// lines and arguments, up to 100,000 entries.
+// call stacks and arguments, up to 100,000 entries.
 class DrawLog {
  public:
   void note(Draw draw);

@@ -19,7 +19,7 @@ DrawWatch::Mark DrawWatch::Mark::now() {
           generator.next_float_normal_sample().has_value() || generator.next_double_normal_sample().has_value()};
 }
 
-// True right after seeding: the state was made from the seed, and counts as used up.
+// Seeding makes the state from the seed, and counts all its numbers as used.
 bool DrawWatch::Mark::is_fresh() const noexcept {
   return left == 1 && next == 0 && first == static_cast<std::uint32_t>(seed) && !keeps_a_normal;
 }

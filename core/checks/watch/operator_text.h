@@ -6,7 +6,6 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
-// The arguments of an operator as text.
 namespace rehearse::checks {
 
 // "alpha=-0.1": all arguments that are numbers.

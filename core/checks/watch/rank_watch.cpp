@@ -46,7 +46,6 @@ std::uint64_t hash_of(const at::Tensor& tensor) {
   return fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
 }
 
-// Whether the tensors' memory overlaps.
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
   if (!a.has_storage() || !b.has_storage() || !a.storage().is_alias_of(b.storage())) return false;
   const auto* const a_begin = static_cast<const char*>(a.const_data_ptr());

@@ -125,8 +125,8 @@ at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string&
                        [&] { return all_reduce_now(input, reduce_op, group); });
 }
 
-// LibTorch's gradient formulas pass the engine's gradients on to operators that need contiguous tensors, so this makes
-// the gradients contiguous.
+// LibTorch's gradient formulas pass the engine's gradients on to operators that need contiguous tensors, so a hook
+// makes the gradients contiguous.
 at::Tensor wait(const at::Tensor& launched, bool with_gradient) {
   if (with_gradient) {
     launched.register_hook(

@@ -8,7 +8,7 @@
 
 namespace rehearse::comm {
 
-// How ranks use their groups, for reports: texts, and the ranks that each one concerns.
+// How ranks use their groups, for reports: texts, and the ranks that each text concerns.
 class Habits {
  public:
   using Lines = std::map<std::string, std::set<int>>;

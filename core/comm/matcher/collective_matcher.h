@@ -56,7 +56,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   void fail_monitored_barrier();
 
   // `prior`, a call of collective number `sequence`, has failed. If this slot is a later barrier that the same rank has
-  // called, that call fails too, as in Gloo. Otherwise this does nothing.
+  // called, that call fails too, as in Gloo. Otherwise does nothing.
   void follow_failure(const RankWork& prior, std::uint64_t sequence);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -105,9 +105,9 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 };
 
 // The collectives of a group. Each rank's n-th call belongs to the n-th collective. Collectives end in order, as on
-// NCCL's stream: if the fabric carries out a collective before its turn, it ends together with the collective before
-// it. Like Gloo's, a barrier begins after all earlier collectives have ended; until then it delays no other collective.
-// The monitored barrier, which Gloo builds from messages, is exempt from this order.
+// NCCL's stream: a collective that the fabric carries out before its turn ends together with the collective before it.
+// Like Gloo's, a barrier begins after all earlier collectives have ended; until then it delays no other collective. The
+// monitored barrier, which Gloo builds from messages, is exempt from this order.
 class CollectiveMatcher {
  public:
   explicit CollectiveMatcher(const MatcherContext& context);

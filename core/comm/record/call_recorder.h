@@ -35,7 +35,7 @@ class CallRecorder {
     events_.note_completion(group_.id, static_cast<std::uint32_t>(sequence), now);
   }
 
-  // Whether to keep notes for reports. They are kept only if call sites are captured.
+  // Whether notes for reports are kept: only if call sites are captured.
   bool takes_notes() const noexcept { return call_sites_; }
   void note(std::uint64_t record_id, std::string text) { events_.set_note(record_id, std::move(text)); }
 

@@ -41,7 +41,7 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // On a device (Operation::end): wait() returns when the operation has been launched, and orders the caller's current
 // stream after it. isCompleted() asks the device. The work enforces its time limit until the launch; afterwards the
 // fabric enforces the limit.
-// Errors: wait() throws TimeoutError if the operation has reached the time limit of this rank or of another one. It
+// Errors: wait() throws TimeoutError if the operation has reached the time limit of this rank or of another rank. It
 // throws CommError after abort() or a failed monitoredBarrier(), or if another rank closed the connection. It throws
 // the fabric's error if a transfer fails, and RankAborted if the world ends meanwhile.
 class RankWork final

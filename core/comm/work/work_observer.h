@@ -10,7 +10,7 @@
 
 namespace rehearse::comm {
 
-// Describes a wait for the completion of a work. The work's match knows what is missing.
+// Describes a wait for the completion of a work.
 class WorkObserver final : public exec::Observer {
  public:
   explicit WorkObserver(const RankWork& work) : work_(work) {}

@@ -54,7 +54,7 @@ class WorkWaiters {
 
  private:
   exec::WaitQueue queue_;
-  const exec::Observer* waiting_ = nullptr;  // of the wait that began last
+  const exec::Observer* waiting_ = nullptr;
   bool aborted_ = false;
 };
 

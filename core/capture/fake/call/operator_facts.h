@@ -27,7 +27,7 @@ struct ReturnFacts {
   std::optional<std::size_t> alias_of;  // the argument whose storage the result shares
 };
 
-// The constant facts about an operator, looked up once.
+// The constant facts about an operator.
 struct OperatorFacts {
   c10::OperatorHandle handle;
   std::string name;           // "aten::add.Tensor"

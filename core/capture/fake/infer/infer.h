@@ -28,8 +28,8 @@ Outputs infer_pointwise(const Call& call);
 
 // The last resort: runs the kernel. If sizes are symbols and the operator may be sampled (sampled_operators.h), runs it
 // at several small sizes and fits expressions to the sizes of its results. If no expression fits, or if the operator
-// may not be sampled, adds guards that fix the call's sizes. Throws UnknownShape if it cannot add these guards. Also
-// throws UnknownShape if the operator may not be sampled and has no Meta kernel.
+// may not be sampled, adds guards that fix the call's sizes. Throws UnknownShape if it cannot add these guards, if an
+// operator that may not be sampled has no Meta kernel, or if the kernel cannot run on made-up tensors.
 Outputs infer_by_sampling(const Call& call);
 
 // Converts the results of a kernel that ran on stand-ins of the arguments. `device`: the device of the outputs.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last resort: runs the kernel at several small sizes and fits expressions to the sizes of its results. The
-// inference is right if the kernel treats other sizes in the same way. Tests have shown this for the operators that may
-// be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards. For
-// operators that may not be sampled, only the Meta kernel runs, and only at the sizes of the call.
+// Sampling is right if the kernel treats other sizes as it treats the small sizes. Tests have shown this for the
+// operators that may be sampled (sampled_operators.h). For other operators, only the Meta kernel runs, and only at the
+// sizes of the call.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -76,7 +75,6 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
-// Runs the kernel on Meta tensors, or on real ones.
 Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
@@ -190,7 +188,6 @@ Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
           "Register a kernel for Meta tensors (TORCH_LIBRARY_IMPL) if it is yours");
 }
 
-// Runs the Meta kernel at the sizes of this call only.
 Outputs infer_at_the_sizes(const Call& call) {
   if (!call.facts.has_meta_kernel || has_unbacked(symbols_of(call))) refuse_by_name(call);
   specialise(call);

@@ -14,8 +14,8 @@ namespace rehearse::capture {
 // Values of symbols.
 using Assignment = std::map<std::string, std::int64_t>;
 
-// The symbols in a call's sizes, strides, offsets and integers, sorted. Also those of these values that are expressions
-// with symbols, each expression once.
+// The symbols in a call's sizes, strides, offsets and integers, sorted; and the expressions among these values that
+// contain symbols, each expression once.
 struct CallSymbols {
   std::vector<std::string> names;
   std::vector<shapes::Expr> expressions;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for reductions. Results are contiguous. Two things describe each rule: the indices of its arguments, and the
-// dtypes of its results.
+// Rules for reductions. Results are contiguous.
 #include <cstddef>
 
 #include "capture/fake/call/results.h"

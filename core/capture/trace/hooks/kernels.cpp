@@ -13,7 +13,7 @@
 namespace rehearse::capture {
 namespace {
 
-// The keys of autograd and of captures, which must not apply in threads other than that of the capture.
+// The keys of autograd and of captures, which must not apply outside the capture's own thread.
 constexpr c10::DispatchKeySet kNotInOtherThreads =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
 constexpr c10::DispatchKeySet kBelowTracer(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit);

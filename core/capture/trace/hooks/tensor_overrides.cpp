@@ -64,8 +64,8 @@ NotCapturable refusal_of_gradient() {
           "It may be another one in the next call: give it as an argument.", call_stack()};
 }
 
-// Called when code reads the gradient of a real tensor. Captured code can reach real tensors that are no arguments:
-// parameters, globals. If captured code reads, ends the capture or, if that is not possible, throws the refusal.
+// Called when code reads the gradient of a real tensor. If captured code reads it, ends the capture or, if that is not
+// possible, throws the refusal.
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;
@@ -82,8 +82,7 @@ void refuse_gradient_of(const at::Tensor& fake, std::string source) {
 
 namespace {
 
-// True if captured code gave this real tensor a history by an operator that is recorded but has not run yet, such as
-// `buffer.add_(parameter)`.
+// True if a recorded operator that has not run yet, such as `buffer.add_(parameter)`, gives this real tensor a history.
 bool has_begun_to_require_grad(const c10::TensorImpl& real) {
   if (!is_any_captured()) return false;
   Tracer* const tracer = Tracer::current();
@@ -101,9 +100,8 @@ bool begins_a_history(const at::TensorBase& real) {
 
 }  // namespace rehearse::capture
 
-// These definitions replace LibTorch's functions, because the executable's definition takes precedence over that of a
-// library. They do the same as LibTorch's, with two exceptions: grad() and mutable_grad() refuse captured code, and
-// requires_grad() knows histories that are recorded but have not run yet.
+// These definitions replace LibTorch's functions, because the executable's definition takes precedence over a
+// library's. They differ from LibTorch's only for captured code (see tensor_overrides.h).
 const at::Tensor& c10::TensorImpl::grad() const {
   if (!autograd_meta_) return impl::GetAutogradMetaFactory()->undefined_tensor();
   if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();

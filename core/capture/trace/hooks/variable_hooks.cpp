@@ -177,7 +177,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
 
   // Code behind a cut (a read or an eager region) holds results of compiled graphs. A result may be a plain tensor
-  // although eager mode gives a view, so even the real tensor could answer wrongly. Therefore the call fails.
+  // although eager mode gives a view, so even the real tensor could answer wrongly. Therefore the capture fails.
   static void refuse_behind_cut(const TensorBase& self, const char* question) {
     Tracer* const tracer = Tracer::current();
     if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;

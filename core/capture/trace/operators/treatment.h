@@ -9,7 +9,8 @@
 
 namespace rehearse::capture {
 
-// The error text if captured code calls backward() or torch::autograd::grad(), and the cure that the error names.
+// The error text if captured code calls backward() or torch::autograd::grad(), and a cure that this error and others
+// name.
 inline constexpr const char* kGradientsInside = "backward() or grad() is called inside of a captured function";
 inline constexpr const char* kCallOutside = "Call it outside of the captured function.";
 // LibTorch's error about a gradient of a fake contains these words. Rehearse recognises the error by them.

@@ -103,9 +103,9 @@ void OperatorRecorder::evaluate(const c10::OperatorHandle& op, Stack& arguments)
   call_kernels(op, arguments);
 }
 
-// If the code reached a tensor without an argument, the code holds the real tensor. The operator changes the geometry
-// of the fake only, but LibTorch answers questions like size() and dim() from the real tensor. So this function refuses
-// a change of such a tensor's geometry.
+// If a tensor is no argument of the captured function, the code holds the real tensor. The operator changes the
+// geometry of the fake only, but LibTorch answers questions like size() and dim() from the real tensor. So this
+// function refuses a change of such a tensor's geometry.
 void OperatorRecorder::evaluate_with_geometry(const c10::OperatorHandle& op, const Treatment& treatment,
                                               Stack& arguments) {
   if (!treatment.changes_geometry) return evaluate(op, arguments);

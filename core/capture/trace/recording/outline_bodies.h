@@ -10,9 +10,9 @@
 namespace rehearse::capture {
 
 // Moves the nodes between each pair of marks (body_marks.h) into a submodule, "checkpoint_0_body" and so on. The marks
-// name the operation. A node such as tag_activation_checkpoint(body, operands..., inputs=n) calls the submodule, and
-// has an item for each result. The operands are the n inputs of the begin mark, then the other values from outside that
-// the body uses. Inner bodies become submodules of outer ones. Removes the marks.
+// name the operation. A node such as tag_activation_checkpoint(body, operands..., inputs=n) calls the submodule and
+// returns a list of the results. The operands are the n inputs of the begin mark, then the other values from outside
+// that the body uses. Inner bodies become submodules of outer ones. Removes the marks.
 //
 // Some nodes cannot become a body, because running them again could have another effect, or because one node could not
 // return their results. For example, they write to a tensor from outside, communicate, create a number that depends on

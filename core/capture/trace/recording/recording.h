@@ -89,7 +89,7 @@ class Recording {
   void begin_next_segment() { segments.begin_next(histories_); }
 
   // Adds nodes that check the facts about run-time sizes that the code has stated since the last call
-  // (TORCH_SYM_CHECK). The graph checks them at the place where they were stated.
+  // (TORCH_SYM_CHECK).
   void add_asserts();
   // Skips the facts stated since the last add_asserts(): other graphs check these facts.
   void skip_asserts();

@@ -15,7 +15,7 @@ namespace rehearse::capture {
 // autograd, the result of detach() is no view.
 class ViewFamilies {
  public:
-  // Puts both into one family.
+  // Merges the families of the two tensors.
   void join(const at::Tensor& view, const at::Tensor& base);
 
   // The living members of the tensor's family, including the tensor itself, in the order in which they joined.
