@@ -16,7 +16,6 @@
 
 namespace rehearse::checks {
 
-// The state of a rank's default generator.
 struct GeneratorState {
   at::mt19937 engine;
   bool keeps_a_normal = false;  // the second number of a pair is stored for the next draw

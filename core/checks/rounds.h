@@ -66,7 +66,6 @@ class Rounds {
     return &first->second;
   }
 
-  // Ordered by key and number.
   std::map<std::pair<std::string, std::uint64_t>, Round<Shown>>& open() noexcept { return open_; }
 
  private:

@@ -38,7 +38,6 @@ std::vector<int> in_order(std::vector<int> ranks) {
   return ranks;
 }
 
-// The ranks that take part in the check.
 std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
   if (options.ranks.empty()) return all_of(ranks);
   const auto of = in_order(options.ranks);

@@ -18,7 +18,6 @@ namespace {
 
 using torch::jit::Stack;
 
-// The capture to which `tensor` belongs if that capture runs in another thread; else null.
 std::shared_ptr<CaptureThread> other_capture_of(const at::Tensor& tensor) {
   const FakeImpl* const fake = fake_impl(tensor);
   const bool is_another = fake && fake->capture_thread() && fake->capture_thread()->is_another();

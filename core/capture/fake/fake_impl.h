@@ -21,7 +21,7 @@ class FakeImpl final : public c10::TensorImpl {
   FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id);
 
   std::uint64_t id() const noexcept { return id_; }
-  // The capture to which the fake belongs. Null if none is known.
+  // Null if no capture is known.
   const std::shared_ptr<CaptureThread>& capture_thread() const noexcept { return capture_thread_; }
   // In a traced capture, also adds the dispatch key DeferredInit, which comes before autograd. Otherwise autograd would
   // refuse some operators that other threads call on the fake.

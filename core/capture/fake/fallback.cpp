@@ -73,7 +73,7 @@ void check_sizes(const Call& call, const Outputs& outputs) {
   }
 }
 
-// The value for return `i`. If the operator returns an argument, this is the fake of that argument.
+// If the operator returns an argument, returns the fake of that argument.
 c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
   const ReturnFacts& facts = call.facts.returns[i];
   const auto* const spec = std::get_if<TensorSpec>(&output.value);

@@ -12,7 +12,6 @@ class FakeMode;
 // process, and takes 4 to 5 ms, because LibTorch recomputes its dispatch tables. Later calls do nothing.
 void register_fake_fallback();
 
-// Runs one operator on fakes under `mode`.
 void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

@@ -13,7 +13,6 @@
 
 namespace rehearse::capture {
 
-// The context that to_argument() needs to turn the values of a call into arguments of a node.
 struct ArgumentContext {
   std::function<graph::Argument(const at::Tensor&)> tensor_of;  // for a defined tensor
   ExpressionNodes& expressions;                                 // symbolic integers become its nodes
@@ -24,7 +23,6 @@ struct ArgumentContext {
 // without a name in c10d's registry.
 graph::Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context);
 
-// The arguments of a node that calls an operator.
 struct CallArguments {
   graph::List args;
   graph::Dict kwargs;

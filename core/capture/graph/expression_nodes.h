@@ -60,7 +60,6 @@ class ExpressionNodes {
   std::map<shapes::Expr, std::function<graph::Node&()>> makers_;
 };
 
-// The metadata of a node for a symbolic integer.
 graph::SymScalarMeta meta_of(const shapes::Expr& expr);
 
 }  // namespace rehearse::capture

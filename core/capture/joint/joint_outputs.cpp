@@ -14,7 +14,6 @@
 namespace rehearse::capture {
 namespace {
 
-// The base of `tensor` if autograd considers it a view; otherwise `tensor` itself.
 at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
 
 bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }
@@ -135,9 +134,9 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
-// The view was made before its base was changed in place. A view made from the changed base would have another history.
-// The graph cannot return the view as a plain value either: then autograd would not know that a later write to the base
-// also changes the view, or that a later write to the view also changes the base.
+// A view made from the changed base would have another history than this view. The graph cannot return the view as a
+// plain value either: then autograd would not know that a later write to the base also changes the view, or that a
+// later write to the view also changes the base.
 void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
   if (!view.requires_grad() && !base_of(view).requires_grad()) return;
   throw SharedInputChanges(
@@ -145,7 +144,6 @@ void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view)
       "is a view of another result that was changed in place since: make the view behind the change");
 }
 
-// Counts, for each base, the results that are the base itself or views of it.
 void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& results) {
   for (const c10::IValue& result : results) {
     if (!is_fake_tensor(result)) continue;

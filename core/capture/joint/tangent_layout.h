@@ -18,7 +18,7 @@ namespace rehearse::capture {
 // are symbols, their hints decide the order; without hints, the order is row-major.
 TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes);
 
-// The description of a gradient of `result` with that layout.
+// Describes a gradient of `result` in `form`.
 TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form);
 
 }  // namespace rehearse::capture

@@ -42,7 +42,7 @@ void with_refused_gradients(const std::function<void()>& function) {
   }
 }
 
-// Converts an output of the graph. Adds its tensors to `tensors`.
+// Adds the output's tensors to `tensors`.
 graph::Argument output_of(const c10::IValue& value, const ArgumentContext& context, std::vector<at::Tensor>& tensors) {
   const auto list_of = [&](c10::ArrayRef<c10::IValue> values) {
     graph::List items;

@@ -33,7 +33,6 @@ class Tracer {
  public:
   Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
 
-  // The calling fiber's tracer; null if the fiber captures nothing.
   static Tracer* current() noexcept { return current_tracer(); }
 
   Recording& recording() noexcept { return recording_; }
@@ -48,7 +47,6 @@ class Tracer {
 
   // Handles one operator. Replaces its arguments on the stack by its results.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  // Reads an integer from data as a symbol that the graph defines.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
   // True if the code computed the tensor: it is no argument, parameter or constant.
   bool has_made(const at::Tensor& tensor);

@@ -52,7 +52,6 @@ std::string title_of(const Write& write) {
   return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
 }
 
-// Describes ranks that did different operations.
 std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {

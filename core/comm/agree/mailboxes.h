@@ -25,7 +25,7 @@ class Mailboxes {
 
   explicit Mailboxes(std::size_t ranks) : boxes_(ranks) {}
 
-  // Removes and returns the receive of `receiver` that the send matches.
+  // Removes and returns the receive of `receiver` that the send matches; nullopt: there is none.
   std::optional<Letter> take_receive(int receiver, Envelope send) {
     return take(box(receiver).receives, [send](const Envelope& recv) { return fits(send, recv); });
   }
@@ -40,7 +40,7 @@ class Mailboxes {
     }
     return found;
   }
-  // Removes and returns the oldest send of `source` with this tag. Returns nullopt if there is none.
+  // Removes and returns the oldest send of `source` with this tag; nullopt: there is none.
   std::optional<Letter> take_send(int receiver, int source, int tag) {
     return take(box(receiver).sends,
                 [source, tag](const Envelope& send) { return send.source == source && send.tag == tag; });

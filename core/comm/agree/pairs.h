@@ -25,14 +25,13 @@ std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const Mad
 std::optional<Mismatch::Field> format_difference(const MadeCall& one, const MadeCall& other,
                                                  const GroupIdentity& group);
 
-// Whether the call has tensors with elements. Only these have a memory format.
+// Whether the call has tensors with elements. Only calls with elements have a memory format.
 bool has_elements(const MadeCall& call);
 
 // The ranks of the world for which a send or receive waits while it is not matched: its peer or, for a receive from any
 // source, all other ranks of the group. `rank`: the caller's rank in the group.
 std::vector<int> awaited_by_message(const Operation& call, int rank, const GroupIdentity& group);
 
-// One rank's call as a side of a mismatch.
 struct PlacedCall {
   const MadeCall& call;
   exec::CallSite where;

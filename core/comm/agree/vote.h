@@ -51,7 +51,7 @@ class Vote {
   // The ranks of the world that made another call than `rank`, ascending.
   std::vector<int> disagreeing_ranks(int rank) const;
 
-  // All parties: first the majority, if there is one, then the others by their lowest rank.
+  // All parties: first the majority, if there is one, then the other parties by their lowest rank.
   std::vector<std::size_t> in_order() const;
 
   // Makes a mismatch, but leaves its kind, group, sequence and fields to the caller. `order`: in_order(); at least two

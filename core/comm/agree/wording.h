@@ -38,8 +38,8 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
 std::string new_group_title(std::size_t index);
 
 // Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. Rank 0 gets given_up_barrier() if ranks
-// are missing at the time limit, and barrier_without_time() if the limit is 0. Every other rank gets
-// barrier_given_up_by_rank_0(). `names_all`: the text names all of the missing ranks, not only the lowest.
+// are missing at the time limit, and barrier_without_time() if DescribedBackend::is_barrier_without_time(). Every other
+// rank gets barrier_given_up_by_rank_0(). `names_all`: the text names all of the missing ranks, not only the lowest.
 std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit);
 std::string barrier_without_time();
 std::string barrier_given_up_by_rank_0(int rank);

@@ -24,7 +24,7 @@ std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int 
 // Whether the flags of shrink() ask to abort. They may be 0 or kShrinkAbort; throws a ValueError for any other value.
 bool is_abort(int flags);
 
-// Checks the argument of extend_timeout_once(). Throws a ValueError for negative durations.
+// Throws a ValueError if extend_timeout_once() gets a negative duration.
 void check_extension(std::chrono::milliseconds duration);
 
 }  // namespace rehearse::comm

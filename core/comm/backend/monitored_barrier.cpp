@@ -11,8 +11,8 @@
 namespace rehearse::comm {
 namespace {
 
-// Rank 0's call of a monitored barrier with a time limit of 0. It fails even if all ranks are there. The barrier then
-// fails for all other ranks, too.
+// Fails rank 0's call at once (see DescribedBackend::is_barrier_without_time()). The barrier then fails for all other
+// ranks, too.
 void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier) {
   group.check(*barrier);
   group.collectives().fail_monitored_barrier_of(barrier->rank());

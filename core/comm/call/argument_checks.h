@@ -9,8 +9,9 @@
 #include <ATen/core/Tensor.h>
 
 // Checks a call's arguments on one rank, before they are compared with the arguments of other ranks. Each function
-// throws c10::Error unless the arguments are as its comment or its name says. If c10d's own back ends make the same
-// check, the text after the op's name is, or begins with, c10d's text, which users know and search for.
+// throws c10::Error unless the arguments are as its comment or its name says. `index`: the position of `tensor` in its
+// list, for the text. If c10d's own back ends make the same check, the text after the op's name is, or begins with,
+// c10d's text, which users know and search for.
 namespace rehearse::comm {
 
 class ArgumentChecks {
@@ -29,9 +30,8 @@ class ArgumentChecks {
   // The elements fill one block of memory without gaps or overlaps, so that the block can be copied as a whole.
   void filled(const at::Tensor& tensor) const;
   void contiguous(const at::Tensor& tensor) const;
-  // The tensors are contiguous in the same memory format, such as channels_last. `tensor` is at `index` of its list.
+  // The tensors are contiguous in the same memory format, such as channels_last.
   void same_format(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
-  // `tensor`, at `index` of its list, has the same layout as `expected`.
   void same_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
 
   // Returns the only tensor of the list, of any layout.
@@ -50,7 +50,7 @@ class ArgumentChecks {
   void same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
   void same_sizes(const at::Tensor& expected, const Tensors& tensors) const;
 
-  // `tensor`, at `index` of its list, has as many elements as `expected`.
+  // `tensor` has as many elements as `expected`.
   void same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const;
 
   // `whole` has as many elements as the tensors `part` of all ranks together, and the same dtype and device type.

@@ -55,7 +55,6 @@ class CallDescriber {
   const int size_;
 };
 
-// Whether an allreduce of these tensors is a sparse one.
 inline bool allreduces_sparse(const CallDescriber::Tensors& tensors) {
   return !tensors.empty() && tensors.front().is_sparse();
 }

@@ -15,7 +15,7 @@ namespace {
 using c10d::OpType;
 using Splits = c10::SmallVector<std::int64_t, 0>;
 
-// Says which number of rows does not fit, and which number would.
+// Says which number of rows does not fit, and which numbers would.
 std::string unequal_rows(std::int64_t rows, int size) {
   const auto less = rows / size * size;
   return fmt::format(

@@ -29,7 +29,7 @@ class GroupState final : public WorkOwner {
 
   // The name under which c10d finds the group among a rank's groups. It is the group's own name, with one exception:
   // calls that only the members make (split(), new_local_group()) may make several groups with one name. c10d finds the
-  // later ones as "name#2", "name#3" and so on.
+  // later groups as "name#2", "name#3" and so on.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 
@@ -77,7 +77,7 @@ class GroupState final : public WorkOwner {
   // See Communicators::lose(); `rank` is a rank in the group.
   void lose(int rank, bool connections_break);
 
-  // Releases all operations in flight. Their works do not change.
+  // Releases all operations in flight. Their works stay incomplete.
   void close() noexcept;
 
   bool closed() const noexcept override { return world_ == nullptr; }

@@ -17,7 +17,8 @@
 
 namespace rehearse::comm {
 
-// The state that the groups of one world share, and the groups themselves. The constructor's arguments must outlive it.
+// The state that the groups of one world share, and the groups themselves. Ranks are ranks of the world. The
+// constructor's arguments must outlive it.
 class GroupWorld {
  public:
   GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& log, CheckerSink& sink,
@@ -26,10 +27,10 @@ class GroupWorld {
   GroupWorld& operator=(const GroupWorld&) = delete;
   ~GroupWorld();  // closes all groups
 
-  // Call this when a rank makes a call. `rank`: its number in the world.
+  // Call this when a rank makes a call.
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
-  // Call this when a rank learns that one of its calls has failed. `rank`: its number in the world.
+  // Call this when a rank learns that one of its calls has failed.
   void note_failure_known(int rank) noexcept { known_failures_[static_cast<std::size_t>(rank)] = log.size(); }
   // The number of calls that the world had made when the rank last learned of a failure. 0: the rank knows of none.
   std::uint64_t calls_before_failure(int rank) const noexcept {

@@ -41,7 +41,6 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   // Whether the collective is a barrier (but not a monitored one), which begins only when the collectives before it
   // have ended. At least one rank must have called it.
   bool waits_for_prior_work() const noexcept;
-  // Whether the fabric has carried out the collective.
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
 
   // begin_in_turn() starts a waiting barrier. end_in_turn() ends a collective that the fabric has carried out, and puts

@@ -13,7 +13,7 @@ class Mismatches {
  public:
   Mismatches(exec::RankExecutor& executor, CheckerSink& sink) : executor_(executor), sink_(sink) {}
 
-  // False if another mismatch is already pending; a second one has nothing to add.
+  // False if another mismatch is already pending.
   bool begin_mismatch() noexcept { return first_.begin(); }
 
   void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }

@@ -17,7 +17,7 @@
 namespace rehearse::comm {
 
 // Calls that should be equal and are not. The world will end with a mismatch. Before it does, ranks that are still on
-// their way may arrive and vote: if more than half of the ranks agree, the report can name the odd ones.
+// their way may arrive and vote: if more than half of the ranks agree, the report can name the other ranks.
 class PendingMismatch {
  public:
   explicit PendingMismatch(const Services& services) : services_(services) {}
@@ -28,7 +28,7 @@ class PendingMismatch {
   // world ends earlier, reports what is known by then and throws RankAborted.
   [[noreturn]] void settle(const exec::Observer& observer);
 
-  // A call has arrived and voted.
+  // Call it when a call has arrived and voted.
   void note_arrival() {
     if (all_have_come()) queue_.notify_all();
   }

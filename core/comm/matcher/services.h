@@ -24,7 +24,7 @@ struct Services {
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }
 };
 
-// Objects that the matchers of one group share: its identity, the recorder of its calls, and the world's services.
+// Objects that the matchers of one group share.
 struct MatcherContext {
   const GroupIdentity& group;
   CallRecorder& recorder;

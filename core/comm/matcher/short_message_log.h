@@ -21,8 +21,8 @@ class ShortMessageLog {
 
   void note(const GroupIdentity& group, const RankWork& send, const RankWork& recv);
 
-  // One item for each kind of receive: group, signature, place and number of elements received. The items are in the
-  // order of the first receive of each kind.
+  // One item for each kind of receive (group, signature, place and number of elements received), in the order of each
+  // kind's first receive.
   std::vector<ShortMessages> messages() const;
 
  private:

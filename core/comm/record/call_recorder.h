@@ -20,7 +20,7 @@ class CallRecorder {
   // `call_sites`: whether to record where each call was made.
   CallRecorder(const GroupIdentity& group, EventLog& log, const exec::Clock& clock, bool call_sites);
 
-  // Returns the number of the call's signature. `hash`: the hash of the signature.
+  // `hash`: the hash of the signature. Returns the signature's number.
   std::uint32_t signature_of(const Operation& call, std::uint64_t hash);
 
   // Records a call that `rank` (in the group) makes now. The reference is valid as long as the log, but a later call of

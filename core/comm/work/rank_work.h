@@ -35,7 +35,7 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // Ownership: its holders share it. While it is incomplete, the group holds it too, so dropping it cancels nothing. It
 // may outlive its world. wait() then throws CommError unless the operation had ended.
 // Time: at its time limit the operation fails by itself, at that point of virtual time, whether or not any fiber waits.
-// From then on wait() throws TimeoutError, futures hold that error, and isCompleted() is true. The tensors are no
+// From then on wait() throws TimeoutError, getFuture() holds that error, and isCompleted() is true. The tensors are no
 // longer written. The matching calls of other ranks fail too, whether these calls are past or future. A time limit
 // passed to wait() ends only that wait, with TimeoutError; the operation stays in flight.
 // On a device (Operation::end): wait() returns when the operation has been launched, and orders the caller's current
@@ -154,7 +154,7 @@ class RankWork final
   // What a wait awaits. launched: the launch, which is enough for wait(). done: the end, on a device, too.
   enum class Until : std::uint8_t { launched, done };
 
-  // wait() on behalf of a Work that contains this one. `waiting` describes the blocked call.
+  // wait() on behalf of a Work that contains this work. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
   // False if abort() has ended the wait.
   bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);

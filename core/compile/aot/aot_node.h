@@ -52,7 +52,6 @@ class AotNode : public capture::CompiledHistory {
 // either of them notices if the caller changes the result in place.
 void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results);
 
-// Makes the node for one call with these inputs.
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs);
 

@@ -19,7 +19,6 @@ using Rule = std::vector<Output> (*)(const Call&);
 // Null if there is none. `name`: see OperatorFacts::name.
 Rule find_rule(std::string_view name);
 
-// Facts about one return in an operator's schema.
 struct ReturnFacts {
   bool is_tensor = false;
   bool is_tensor_list = false;
@@ -27,7 +26,6 @@ struct ReturnFacts {
   std::optional<std::size_t> alias_of;  // the argument whose storage the result shares
 };
 
-// The constant facts about an operator.
 struct OperatorFacts {
   c10::OperatorHandle handle;
   std::string name;           // "aten::add.Tensor"

@@ -9,10 +9,8 @@
 #include "capture/fake/call/operator_call.h"
 #include "capture/fake/call/result_layout.h"
 
-// Helper functions for rules.
 namespace rehearse::capture {
 
-// A new tensor on the device of the call's results.
 inline TensorSpec result(const Call& call, Layout layout, c10::ScalarType dtype) {
   TensorSpec spec;
   spec.sizes = std::move(layout.sizes);
@@ -28,13 +26,11 @@ inline TensorSpec result(const Call& call, SymInts sizes, c10::ScalarType dtype,
   return result(call, Layout{std::move(sizes), std::move(strides)}, dtype);
 }
 
-// A new tensor with the sizes of `like`, and with the strides that strides_like() gives for the format.
 inline TensorSpec result_like(const Call& call, const at::Tensor& like, c10::ScalarType dtype,
                               c10::MemoryFormat format = c10::MemoryFormat::Preserve) {
   return result(call, Layout{like.sym_sizes().vec(), strides_like(like, format)}, dtype);
 }
 
-// A view of `of` with another geometry.
 inline TensorSpec view_of(const at::Tensor& of, SymInts sizes, SymInts strides, c10::SymInt storage_offset) {
   TensorSpec spec;
   spec.sizes = std::move(sizes);

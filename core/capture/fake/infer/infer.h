@@ -32,7 +32,7 @@ Outputs infer_pointwise(const Call& call);
 // operator that may not be sampled has no Meta kernel, or if the kernel cannot run on made-up tensors.
 Outputs infer_by_sampling(const Call& call);
 
-// Converts the results of a kernel that ran on stand-ins of the arguments. `device`: the device of the outputs.
+// Converts the results of a kernel that ran on stand-ins of the arguments.
 Outputs outputs_of(const OperatorFacts& facts, c10::ArrayRef<c10::IValue> results, c10::Device device);
 
 }  // namespace rehearse::capture

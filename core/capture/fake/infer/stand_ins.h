@@ -11,7 +11,7 @@
 
 namespace rehearse::capture {
 
-// A Meta tensor with the geometry of `fake`, for LibTorch's Meta kernels.
+// A Meta tensor with the geometry of `fake`.
 at::Tensor meta_like(const at::Tensor& fake);
 
 // Replaces the fakes of a call with other tensors, so that a kernel can run on them. A fake that occurs twice among the

@@ -12,7 +12,6 @@
 namespace rehearse::capture {
 namespace {
 
-// A view of self with its dimensions in this order.
 TensorSpec with_order(const at::Tensor& self, const std::vector<std::size_t>& order) {
   SymInts sizes, strides;
   for (const std::size_t d : order) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for new tensors whose sizes may be symbols.
 #include <optional>
 
 #include <ATen/Context.h>

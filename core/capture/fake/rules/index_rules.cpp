@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for selection by indices and masks.
 #include <algorithm>
 #include <optional>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for cat and stack.
 #include <algorithm>
 
 #include <ATen/native/TypeProperties.h>

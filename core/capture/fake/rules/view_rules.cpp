@@ -106,8 +106,7 @@ Outputs expand(const Call& call) {
   return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
-// A position; a negative one counts from the end. If only the running program knows the sign, the graph makes the
-// choice.
+// A negative position counts from the end. If only the running program knows the sign, the graph makes the choice.
 c10::SymInt from_start(const c10::SymInt& position, const c10::SymInt& size) {
   const c10::SymBool is_negative = position.sym_lt(0);
   const std::optional<bool> known = answer(is_negative);
@@ -127,7 +126,7 @@ c10::SymInt at_most(const c10::SymInt& number, const c10::SymInt& most) {
   return *is_more ? most : number;
 }
 
-// A position clamped to [0, size]; a negative one counts from the end.
+// A position clamped to [0, size]. A negative position counts from the end.
 c10::SymInt clamp_position(const c10::SymInt& position, const c10::SymInt& size) {
   return at_most(at_least_zero(from_start(position, size)), size);
 }
@@ -193,7 +192,7 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
                  self.sym_storage_offset() + start * self.sym_strides()[dim]);
 }
 
-// split(self, split_size, dim). The number of results must be known, so a guard fixes it if it is symbolic.
+// split(self, split_size, dim). The number of results must be known, so a guard fixes a symbolic number.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(2), self.dim());

@@ -39,7 +39,6 @@ class ArgumentMeta final : public torch::autograd::AutogradMeta {
                         "Give the gradient as an argument of its own.", call_stack());
   }
 
-  // The real tensor if the rest of the function runs eagerly; else undefined.
   at::Tensor real_one() const {
     const Tracer* const tracer = Tracer::current();
     if (tracer == nullptr || !tracer->rest()) return {};

@@ -18,7 +18,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Substrings of LibTorch's error messages that only fakes cause.
+// Substrings of LibTorch's errors about fakes. With the real tensors, the call may succeed.
 constexpr std::string_view kOfFakes[] = {
     "tried to directly modify sizes for customized tensor",
     "but its data is not allocated yet",

@@ -49,7 +49,6 @@ struct Treatment {
   bool changes_geometry = false;  // t_(), squeeze_(), resize_(): sizes, strides or offset of the first argument
 };
 
-// Caches the treatments of the operators that a capture has met.
 class Treatments {
  public:
   const Treatment& of(const c10::OperatorHandle& op);

@@ -16,7 +16,7 @@ namespace rehearse::capture {
 // parts that it must not change.
 class CallerState {
  public:
-  // Saves the current state. Call it once, before anything else.
+  // Call it once, before anything else.
   void begin();
 
   // Throws NotCapturable if a backward is running, or if inference mode or the default dtype has changed. `site`: the

@@ -40,7 +40,6 @@ class CollectiveRecorder {
   std::vector<graph::Node*> nodes_of_works();
   // After the end of the capture: gives each work that the code holds its real Work.
   void set_real(const std::function<c10::IValue(const Segment::Source&)>& value_of);
-  // Throws NotCapturable if the code still holds a work.
   void check_outlived() const { works_.check_outlived(); }
 
  private:

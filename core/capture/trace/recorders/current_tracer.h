@@ -18,11 +18,10 @@ class Tracer;
 // The calling fiber's tracer; null if the fiber captures nothing.
 Tracer* current_tracer() noexcept;
 
-// True if any fiber of the process may be capturing. Functions that also run outside of captures make this cheap test
-// first. If it is false, they need not look for a tracer.
+// True if any fiber of the process may be capturing. A cheap test to make before current_tracer().
 bool is_any_captured() noexcept;
 
-// Counts as one capture for is_any_captured() while it lives. Each Tracer has a CountedCapture.
+// Counts as one capture for is_any_captured() while it lives.
 class CountedCapture {
  public:
   CountedCapture() noexcept;

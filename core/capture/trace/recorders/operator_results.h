@@ -15,12 +15,12 @@ namespace rehearse::capture {
 // Registers the results of a recorded operator: which fakes have the node's value, and the symbols that it defines.
 class OperatorResults {
  public:
-  // The four objects must outlive this one. `arguments`: the arguments of the operator.
+  // The four objects must outlive this one.
   OperatorResults(Recording& recording, const Treatment& treatment, const torch::jit::Stack& arguments,
                   graph::Node& node)
       : recording_(recording), treatment_(treatment), arguments_(arguments), node_(node) {}
 
-  // Replaces the results by those that the user gets.
+  // Replaces a fake among the results by its real tensor if the user holds the real tensor (see Inputs::real_of()).
   void note(torch::jit::Stack& results);
   // Call it if the node wrote to tensors under autograd. Then the base of a written tensor, and all that autograd
   // considers views of that base, get the new history.

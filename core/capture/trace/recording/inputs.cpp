@@ -11,8 +11,8 @@
 namespace rehearse::capture {
 namespace {
 
-// The strides of `real` with symbolic sizes. A dimension that steps over exactly the next inner one gets a symbolic
-// stride; other strides stay numbers.
+// The strides of `real` with symbolic sizes. A stride becomes symbolic if it equals the size times the stride of the
+// next inner dimension; other strides stay numbers.
 std::vector<c10::SymInt> strides_like(const at::Tensor& real, const std::vector<c10::SymInt>& sizes) {
   const std::vector<std::int64_t> outer_first = outermost_first(real.strides());
   std::vector<c10::SymInt> strides(sizes.size());

@@ -26,7 +26,6 @@ namespace rehearse::capture {
 // uses (parameters, buffers, others). Each gets a placeholder at its first use.
 class Inputs {
  public:
-  // One of these tensors.
   struct Source {
     GraphInput input;
     at::Tensor real;
@@ -56,7 +55,7 @@ class Inputs {
   }
   // Name of a parameter or buffer of the module; null for other tensors.
   const std::string* name_of(const at::Tensor& real) const;
-  // The source whose fake has this number; null if there is none.
+  // Null if no source has this fake.
   Source* find(std::uint64_t fake_id);
   // Returns the real tensor if this very fake object stands for one that is no argument (a parameter, a buffer, a
   // global). Undefined for the fakes of arguments, and for fakes that the code made.
@@ -72,7 +71,6 @@ class Inputs {
   // The input of this placeholder; null for other nodes.
   const GraphInput* placed_at(const graph::Node& placeholder) const;
 
-  // Calls visit(node, fake) for each source with a placeholder.
   template <class Visit>
   void for_each_placed(const Visit& visit) const {
     for (const Source& source : sources_) {
@@ -80,7 +78,6 @@ class Inputs {
     }
   }
 
-  // Calls visit(fake, real) for each source.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Source& source : sources_) visit(source.fake, source.real);

@@ -47,7 +47,7 @@ void ModeNodes::sync(Device& device) {
   const Autocast now = current(device.type);
   auto& regions = device.regions;
   if (now == (regions.empty() ? device.outside : regions.back().state)) return;
-  // If the new state is that of an outer region or of the caller, leaves the inner regions; else enters another region.
+  // If the new state is that of an outer region or of the caller, leaves the inner regions; else enters a new region.
   const auto outer =
       std::find_if(regions.rbegin(), regions.rend(), [&](const Region& region) { return region.state == now; });
   if (outer == regions.rend() && now != device.outside) {

@@ -65,7 +65,6 @@ class Recording {
   c10::IValue with_fakes(const c10::IValue& value);
   graph::Node& node_of(const at::Tensor& tensor);
 
-  // Context for converting values to arguments of a node of this graph.
   const ArgumentContext& context() const noexcept { return context_; }
   CallArguments arguments_of(const c10::FunctionSchema& schema, const torch::jit::Stack& values) const {
     return to_arguments(schema, values, context_);
@@ -76,8 +75,8 @@ class Recording {
   // The nodes that follow belong to the module of the first parameter or buffer among the arguments.
   void note_owner(const torch::jit::Stack& arguments);
 
-  // Notes that size `dim` of the item at `path` of the value of `node` defines the symbol, if nothing has defined it
-  // yet.
+  // Notes that size `dim` of the item at `path` of the value of `node` defines the symbol. Does nothing if the symbol
+  // is defined already.
   void note_size(const std::string& symbol, graph::Node& node, const std::vector<std::int64_t>& path, std::int64_t dim);
   // Adds a node that reads each data-dependent size, unless the graph has one. Call it before a segment ends, so that
   // later segments can use these sizes.

@@ -20,8 +20,8 @@ class SegmentCutter {
   SegmentCutter(GraphBuilder& graph, Inputs& inputs, ExpressionNodes& symbols)
       : graph_(graph), inputs_(inputs), symbols_(symbols) {}
 
-  // Takes the nodes between the last segment and `end` (null: all that follow the last segment). The segment's results
-  // are the nodes of `wanted` that belong to it, and its numbers, in the order of the graph.
+  // Takes the nodes between the last segment and `end` (null: all that follow the last segment). The results are the
+  // segment's nodes that are numbers or are in `wanted`, in the order of the graph.
   Segment take(const std::set<const graph::Node*>& wanted, const graph::Node* end);
   // Takes the last segment, which returns the results of the whole graph.
   Segment take_last(const graph::Argument& output);
@@ -39,7 +39,8 @@ class SegmentCutter {
   void add_storage(const graph::Node& node, const at::Tensor& fake);
   // Notes that an operator that writes to its arguments was recorded.
   void note_write() noexcept { has_written_ = true; }
-  // The next segment begins after the last recorded node. `brought`: number of nodes that bring history up to here.
+  // The next segment begins after the last recorded node. `brought`: number of nodes that bring history up to here (see
+  // graph::once_brought()).
   void begin_next(std::size_t brought) {
     last_ = graph_.graph().last();
     has_written_ = false;
@@ -61,7 +62,7 @@ class SegmentCutter {
   std::map<const graph::Node*, const c10::StorageImpl*> storages_;
   bool has_written_ = false;
   std::size_t begun_ = 0;
-  std::size_t brought_ = 0;  // number of nodes that brought history before the segment; see graph::once_brought()
+  std::size_t brought_ = 0;
 };
 
 }  // namespace rehearse::capture

@@ -14,7 +14,6 @@
 
 namespace rehearse::capture {
 
-// Answers how many bytes the storages of fakes have.
 class StorageSizes {
  public:
   explicit StorageSizes(Inputs& inputs) : inputs_(inputs) {}

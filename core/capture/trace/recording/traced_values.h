@@ -16,7 +16,7 @@
 
 namespace rehearse::capture {
 
-// Maps fake tensors to the nodes that have their values.
+// The nodes that have the values of fake tensors.
 class Values {
  public:
   Values(GraphBuilder& graph, Inputs& inputs, const ViewFamilies& families)
