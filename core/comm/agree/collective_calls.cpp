@@ -108,7 +108,7 @@ void CollectiveCalls::check_format(const MadeCall& call, Places places) {
     if (calls_[rank] == nullptr || !has_elements(call_of(rank))) continue;
     auto field = format_difference(call, call_of(rank), group_);
     if (field) set_apart(call, call_of(rank), std::move(*field), places);
-    return;  // the other calls have the same format as this one
+    return;  // the other calls have the same format as this call
   }
 }
 

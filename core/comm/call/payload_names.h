@@ -39,7 +39,7 @@ class PayloadNames {
  private:
   struct Label {
     const std::string* text = nullptr;
-    std::uint64_t hash = 0;  // hash of the text
+    std::uint64_t hash = 0;
   };
 
   // The weak reference keeps other tensors from getting the address.

@@ -88,7 +88,7 @@ class GroupRegistry {
   Absences down_;                        // ranks that have crashed and not been restarted
   std::vector<std::size_t> made_;        // number of new_group() calls, by rank
   std::deque<Creation> creations_;       // in order; mismatches refer to entries
-  std::vector<Derivation> derivations_;  // in the order of each one's first call
+  std::vector<Derivation> derivations_;  // in the order of their first calls
   // Pairs of a group and one of its companions, in the order in which the companions were made.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;
 };

@@ -102,7 +102,7 @@ class GroupState final : public WorkOwner {
   // A rank knows that its calls before these record_ids have ended.
   struct KnownUntil {
     std::uint64_t all = 0;          // for all calls: from the last barrier that ended, or from note_all_known()
-    std::uint64_t collectives = 0;  // for collectives: from the last other collective that ended
+    std::uint64_t collectives = 0;  // for collectives: from the last collective that ended and is no barrier
   };
   void note_use(const RankWork& work);
 

@@ -92,8 +92,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   Services& services_;
   CollectiveMatcher& matcher_;
   std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: has not arrived
-  CollectiveCalls calls_;                            // the calls' arguments
-  std::vector<Operation*> given_;                    // the operations passed to the fabric, by rank
+  CollectiveCalls calls_;
+  std::vector<Operation*> given_;  // the operations passed to the fabric, by rank
   std::uint64_t sequence_ = 0;
   std::uint64_t signature_hash_ = 0;
   std::uint32_t signature_ = 0;  // of the last call

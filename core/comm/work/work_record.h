@@ -51,7 +51,7 @@ class WorkRecord {
 
  private:
   Event* event_ = nullptr;
-  std::uint64_t id_ = Event::kNotRecorded;  // identifies the event, because a later one may have overwritten it
+  std::uint64_t id_ = Event::kNotRecorded;  // identifies the event, because a later event may have overwritten it
   VirtualTime started_{};
   VirtualTime ended_{};
 };

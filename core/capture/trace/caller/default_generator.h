@@ -45,7 +45,7 @@ class DefaultGenerator {
  private:
   void exchange() noexcept;
 
-  at::Generator other_;  // the one that is not in place: the real generator, or the refusing one
+  at::Generator other_;  // the generator that is not in place: the real or the refusing one
   bool is_in_place_ = true;
 };
 
