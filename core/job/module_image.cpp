@@ -82,8 +82,8 @@ void refuse_operators(const std::string& file, const std::string& bytes) {
                   file));
 }
 
-// The loader maps only the beginning of the file; returns the number of these bytes. Line tables and the like come
-// later in the file; they are read from the original file.
+// The loader maps only the beginning of the file; returns the number of these bytes. Later parts, such as line tables,
+// are read from the original file.
 std::size_t loaded_bytes(const std::string& bytes) {
   ElfW(Ehdr) head;
   std::memcpy(&head, bytes.data(), sizeof head);

@@ -25,9 +25,9 @@ class LoweredParameters {
   LoweredParameters& operator=(const LoweredParameters&) = delete;
   ~LoweredParameters();
 
-  // Replaces the values of all parameters by copies in param_dtype, and casts existing gradients. If there is no
-  // param_dtype, does nothing and returns false. Also does nothing and returns false if the parameters are still
-  // lowered, because the last iteration was not reduced.
+  // Replaces the values of all parameters by copies in param_dtype, and casts existing gradients. Does nothing and
+  // returns false if there is no param_dtype, or if the parameters are still lowered because the last iteration was not
+  // reduced.
   bool lower();
   void restore();
 

@@ -12,9 +12,9 @@ namespace rehearse::parallel {
 
 // Blocks until all ranks of the group have called it. Throws c10::Error on every rank unless all have equally many
 // parameters, with the same dtypes, sizes and strides, in the same order. The text is that of
-// c10d::verify_params_across_processes(). That function also compares with rank 0, but it throws only on the differing
-// ranks, and every rank gathers a tensor from every other rank. This function makes one all-reduce of four numbers.
-// Only if ranks disagree, rank 0 and the first rank that differs from it broadcast their descriptions.
+// c10d::verify_params_across_processes(). That function throws only on the ranks that differ from rank 0, and gathers a
+// tensor from every rank. This function makes one all-reduce of four numbers. Only if ranks disagree, rank 0 and the
+// first rank that differs from it broadcast their descriptions.
 void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters);
 
 // For a caller whose ranks must agree on more than dtypes, sizes and strides. `who`: names the caller in the text.

@@ -35,8 +35,8 @@ class RunState {
   bool autocast_cache_ = true;
 };
 
-// While it lives, the calling fiber has the given state, and autocast's cache is off. The cache must be off because the
-// two runs would find different contents in it.
+// While it lives, the calling fiber has the given state, and autocast's cache is off, because the two runs would find
+// different contents in the cache.
 class RunStateScope {
  public:
   explicit RunStateScope(const RunState& state);

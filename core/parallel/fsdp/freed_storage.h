@@ -8,7 +8,8 @@
 namespace rehearse::parallel {
 
 // Frees the memory of the tensor's storage, for all tensors that share it. Any access to elements, in any fiber or
-// thread, then throws c10::Error with the text passed to refuse_when_freed(), and never returns a null pointer.
+// thread, then throws c10::Error with the text passed to refuse_when_freed(); without this error, the access would
+// return null.
 void free_storage(const at::Tensor& tensor);
 void refuse_when_freed(const at::Tensor& tensor, const std::string& text);
 

@@ -119,7 +119,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   bool is_lent_ = false;
   bool reduces_ = true;              // applies to the next forward
-  bool backward_reduces_ = true;     // reduces_ at the last forward
+  bool backward_reduces_ = true;     // reduces_ at the last forward that recorded a graph
   int depth_ = 0;                    // number of nested forwards in progress
   std::size_t current_ = kNone;      // in a forward: the unit whose code runs
   std::vector<std::size_t> in_use_;  // units whose parameters the next operator uses

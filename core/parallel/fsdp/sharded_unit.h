@@ -16,7 +16,7 @@ namespace rehearse::parallel {
 class ShardedUnit {
  public:
   struct Dtypes {
-    // nullopt: the dtype of the parameters.
+    // `parameters`: of whole parameters; nullopt: their own dtype. `reduction`: nullopt: the dtype of whole parameters.
     std::optional<at::ScalarType> parameters, reduction;
   };
 

@@ -15,9 +15,9 @@ struct PlannedUnit {
   std::vector<NamedParameter> parameters;
 };
 
-// Assigns the parameters to units. Units are in order of modules; units without parameters are left out. Throws
-// c10::ValueError for unknown names, for parameters that cannot be sharded, for parameters that belong to two units,
-// and for units whose parameters differ in dtype or device.
+// Assigns the parameters to units. Units are in the order of their first parameters; units without parameters are left
+// out. Throws c10::ValueError for unknown names, for parameters that cannot be sharded, for parameters that belong to
+// two units, and for units whose parameters differ in dtype or device.
 std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullyShardedOptions& options);
 
 // Whether the module or parameter `path` is inside the module `outer`.

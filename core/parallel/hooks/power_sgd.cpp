@@ -181,8 +181,7 @@ void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   }
 }
 
-// Makes the columns of each matrix orthonormal. Uses Gram-Schmidt for up to two columns and for short floats, otherwise
-// QR.
+// Makes the columns of each matrix orthonormal.
 void PowerSgd::orthogonalize(at::Tensor matrices) const {
   const auto columns = matrices.size(2);
   const bool short_floats = matrices.scalar_type() == at::kHalf || matrices.scalar_type() == at::kBFloat16;

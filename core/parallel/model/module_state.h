@@ -15,7 +15,6 @@ class Module;
 namespace rehearse::parallel {
 
 // Parameters of a model, each once. reduced_parameters() returns those that require a gradient, in order of modules.
-// FSDP's planned_parameters() returns all parameters of the plan.
 struct ReducedParameters {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;   // "encoder.0.weight"; of several names, DDP takes the last one, FSDP the first

@@ -34,7 +34,7 @@ class Origins {
   // Null if no origin is known.
   OriginPtr of(const at::Tensor& tensor) const;
   void set(const at::Tensor& tensor, OriginPtr origin);
-  // `tensor` has been found finite. If it covers all of its storage, forgets the storage.
+  // Call it if `tensor` is finite. Forgets the origin of its storage if `tensor` covers the whole storage.
   void clear(const at::Tensor& tensor);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace rehearse::checks {
 
-// Remarks of ranks for reports: each text with the ranks that it concerns. Every mode lends such an object to its
-// worlds by exec::WorldLocal<RankRemarks>. In a process that is one rank, it has only that rank's remarks.
+// Remarks of ranks for reports: each text with the ranks that it concerns. If each rank is a process, an object has
+// only its own rank's remarks.
 class RankRemarks {
  public:
   using RanksByText = std::map<std::string, std::set<int>>;

@@ -42,8 +42,8 @@ class Reductions {
   // or divided by the number of ranks. Returns nullopt if there is none.
   std::optional<Parts> parts_of(const at::Tensor& gradient) const;
 
-  // The all-reduces, with their call sites, that have reduced the memory of the rank's tensor `gradient` since the
-  // rank's last begin().
+  // The recorded all-reduces since the rank's last begin() whose input on this rank had the memory of `gradient`; with
+  // their call sites.
   std::vector<std::string> calls_on(int rank, const at::Tensor& gradient) const;
   void begin(int rank) { begun_[rank] = number_; }
 

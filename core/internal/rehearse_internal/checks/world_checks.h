@@ -27,9 +27,8 @@ namespace rehearse::checks {
 // collective is made, no time passes, and no number is drawn. A finding ends the world. Programs use
 // RankContext::check_replicas() and its siblings.
 //
-// Lent by exec::WorldLocal<WorldChecks> to rooms that do not know worlds. Fibers: call the functions that check a
-// rank's state in that rank's fiber, the others anywhere on the executor's thread. None blocks. The constructor's
-// arguments must outlive the object.
+// Fibers: call the functions that check a rank's state in that rank's fiber, the others anywhere on the executor's
+// thread. None blocks. The constructor's arguments must outlive the object.
 class WorldChecks {
  public:
   using Counts = std::map<std::string, std::uint64_t>;

@@ -82,8 +82,7 @@ class Communicators final : public exec::WaitExplainer {
 
   // The operations still in flight, for reports after the end of the world, in the order of the calls. Also lists calls
   // of an incomplete collective that have timed out. If a call is in flight although all ranks returned, another rank
-  // never made its call, or the transfer had not ended. (The program dropped the Work or never waited for it, or the
-  // call is a buffered send.) `only_of`: this rank only; negative: all ranks.
+  // never made its call, or the transfer had not ended. `only_of`: this rank only; negative: all ranks.
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 

@@ -86,10 +86,11 @@ class RankBackend final : public DescribedBackend {
   // failed transfer.
   c10d::ErrorType getError() override;
 
-  // Runs `hook` on a helper fiber of this rank after each of its calls that completes, in order. May be called once.
+  // Runs `hook` on a helper fiber of this rank after each of the rank's calls that succeeds, in order. May be called
+  // once.
   void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
 
-  // Waits until this rank's calls are complete and the hook has run for each. Throws TimeoutError.
+  // Waits until this rank's calls have ended and the hook has run for those that succeeded. Throws TimeoutError.
   void waitForPendingWorks() override;
 
   void enableCollectivesTiming() override {}  // does nothing: durations are always measured

@@ -23,8 +23,7 @@ using WorkFuture = c10::intrusive_ptr<c10::ivalue::Future>;
 WorkFuture tensors_of_all(const std::vector<WorkFuture>& futures);
 WorkFuture result_of_all(const std::vector<WorkFuture>& futures);
 
-// Several works as one, which completes when all have. Before take(), queries and waits throw c10::Error. Afterwards,
-// the works answer them.
+// Several works as one, which completes when all have. Before take(), queries and waits throw c10::Error.
 template <class Each>
 class SeveralWorks : public c10d::Work {
  public:
@@ -44,14 +43,12 @@ class SeveralWorks : public c10d::Work {
   bool isSuccess() const override {
     return std::all_of(all().begin(), all().end(), [](const auto& work) { return work->isSuccess(); });
   }
-  // The first exception.
   std::exception_ptr exception() const override {
     for (const auto& work : all()) {
       if (const auto error = work->exception()) return error;
     }
     return nullptr;
   }
-  // The outputs of all works, in order.
   std::vector<at::Tensor> result() override {
     std::vector<at::Tensor> tensors;
     for (const auto& work : all()) {
@@ -80,13 +77,11 @@ class SeveralWorks : public c10d::Work {
     for (const auto& work : all()) futures.push_back(work->getFutureResult());
     return result_of_all(futures);
   }
-  // The longest duration.
   float getDuration() const override {
     float longest = 0;
     for (const auto& work : all()) longest = std::max(longest, work->getDuration());
     return longest;
   }
-  // The number of the first work.
   std::uint64_t getSequencenumber() const override { return all().front()->getSequencenumber(); }
 
  protected:

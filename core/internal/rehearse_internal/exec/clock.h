@@ -7,8 +7,7 @@
 
 namespace rehearse::exec {
 
-// The executor's source of time: it reads the time here, and makes time pass. A simulation's clock jumps; a real run's
-// clock sleeps.
+// The executor reads the time here, and makes time pass. A simulation's clock jumps; a real run's clock sleeps.
 //
 // Only the executor calls advance_to(), and only when no fiber can run. Not thread safe; called on the executor's
 // thread. Does not throw.
@@ -21,7 +20,7 @@ class Clock {
   // The values of libc's clocks in a rank when now() is zero.
   struct Epochs {
     VirtualDuration realtime = std::chrono::seconds(1'577'836'800);  // 2020-01-01T00:00:00Z
-    // Not 0, because programs take 0 for "never". A rank reads the clock of a machine that has been up for a while.
+    // Not 0, because programs take 0 for "never".
     VirtualDuration monotonic = std::chrono::seconds(1'000);
   };
   virtual Epochs epochs() const noexcept { return {}; }

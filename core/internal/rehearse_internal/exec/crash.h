@@ -10,8 +10,7 @@ class RankExecutor;
 // Acts as if the rank's process were killed: none of its fibers runs again, so no destructor or catch block of the
 // program runs. Their stacks, and what they own, stay allocated. The outcome shows that the rank ended at this time.
 //
-// Does not return if called in a fiber of that rank. Elsewhere (in a timer or another rank) it returns. Does nothing to
-// a rank that has ended.
+// Does nothing if the rank or the world has ended. Otherwise does not return if called in a fiber of that rank.
 void crash_rank(RankExecutor& executor, int rank);
 
 // Ends the calling rank as if it had called exit(status). `call`: the call for the failure's text, "exit(3) was called

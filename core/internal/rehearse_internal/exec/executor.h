@@ -51,7 +51,7 @@ enum class Ending {
   all_returned,  // every rank has ended, and nothing ended the world earlier; see RunOutcome::ranks
   rank_failed,   // an exception left a rank's body and the failure sink ended the world
   deadlock,      // no fiber can run and no timer is armed
-  livelock,      // fibers only poll things that can no longer change, or only repeat calls that fail
+  livelock,      // fibers only poll things that can no longer change, or only repeat calls that fail or time out
   step_budget,   // more switches than ExecutorOptions::steps_max
   stopped,       // stop() was called, for example by a checker that found an error
   interrupted,   // from outside of the world; see interrupt.h

@@ -88,7 +88,7 @@ class IdlePolicy {
   virtual std::optional<IdleEnd> time_passed() = 0;
 
  protected:
-  // Set by the functions above. The policy clears each flag when it reads it.
+  // Set by the note_*() functions. next() clears each flag that it reads.
   bool stepped_ = false;
   bool progress_ = false;
   bool clock_was_read_ = false;

@@ -6,8 +6,8 @@
 // that close descriptors leave these open: close() fails with EBADF, dup2() onto one of them fails with EBUSY, and
 // close_range() skips them.
 //
-// Applies to the process that called keep_open(). A child that this process forks may close the files, unless the child
-// calls keep_open() itself.
+// Applies to the process that called keep_open(). A forked child may close all files but those for which it calls
+// keep_open() itself.
 namespace rehearse::exec {
 
 // Thread safe. Has no effect for a descriptor of 65536 or more.

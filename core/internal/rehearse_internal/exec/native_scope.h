@@ -8,8 +8,8 @@ struct NativeCode;
 
 // While it lives, the calling rank's libc calls are libc's own, the thread cannot switch to another rank, and threads
 // that the rank starts are real ones. For calls into libraries that wait for their own threads or devices (NCCL, a
-// driver). A call that would have to switch throws std::logic_error. Clocks still show the world's time. Has no effect
-// outside of ranks, or inside another scope.
+// driver). A call that would have to switch throws std::logic_error. Clocks still show the world's time. The scope has
+// no effect outside of ranks, or inside another scope.
 class NativeScope {
  public:
   NativeScope() noexcept;

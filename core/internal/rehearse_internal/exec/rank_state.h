@@ -8,8 +8,7 @@ namespace rehearse::exec {
 
 // Library state that belongs to a rank, although it is in thread-local or global variables of the one OS thread that
 // all ranks share. The executor keeps one image of it for each fiber and one for itself, and exchanges them at every
-// switch. The executor does not know the contents of images. rehearse_internal/torch_state/torch_state.h lists what
-// LibTorch's state is.
+// switch. rehearse_internal/torch_state/torch_state.h lists LibTorch's state.
 //
 // The executor calls all of these functions on its own thread.
 class RankState {

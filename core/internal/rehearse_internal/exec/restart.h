@@ -11,9 +11,8 @@ class RankExecutor;
 
 // Restarts `rank` when the time `after` has passed, as if its process were started again. The rank's body runs from the
 // beginning, in new fibers, with a new image of library state (RankState::create_image()) and of libc's process state.
-// Nothing of the previous incarnation reaches the new one. The restart destroys nothing that the previous incarnation
-// owned. If a rank has several incarnations, the outcome shows how the last one ended. Unless the world ends early, it
-// waits for the restart.
+// The restart destroys nothing that the previous incarnation owned. If a rank has several incarnations, the outcome
+// shows how the last one ended. Unless the world ends early, the world waits for the restart.
 //
 // The restart first calls `before`, on the scheduler's own context, like a timer. If the rank is alive at that time,
 // nothing happens, and `before` is not called. Call restart_rank() anywhere on the executor's thread, also before

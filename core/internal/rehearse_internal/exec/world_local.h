@@ -5,9 +5,9 @@
 
 namespace rehearse::exec {
 
-// An object that all ranks of a world share. The code that starts the world lends the object to it. Rooms that do not
-// know worlds find the object here. find() returns null if nobody has lent an object to the thread's worlds. It also
-// returns null in threads that help a rank in an OpenMP region.
+// An object that all ranks of a world share. The code that starts the world lends it; code that does not know worlds
+// finds it here. find() returns null if nobody has lent an object to the thread's worlds, and in threads that help a
+// rank in an OpenMP region.
 template <class T>
 class WorldLocal {
  public:

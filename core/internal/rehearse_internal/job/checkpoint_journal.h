@@ -25,7 +25,7 @@ class CheckpointJournal {
  public:
   struct TensorHash {
     std::string name;
-    std::uint64_t hash = 0;  // hash of the tensor's bytes
+    std::uint64_t hash = 0;  // of the tensor's bytes
     friend bool operator==(const TensorHash&, const TensorHash&) = default;
   };
   // A rank's call of save(). All ranks of a round may call it; `is_kept` is true for the rank that wrote the
@@ -47,7 +47,7 @@ class CheckpointJournal {
     exec::CallSite where;  // empty without details
   };
 
-  // Details need a hash of the model at each save(). They are for runs that explain a failure.
+  // `has_details`: for runs that explain a failure, because details need a hash of the model at each save().
   explicit CheckpointJournal(bool has_details = false) noexcept : has_details_(has_details) {}
 
   bool has_details() const noexcept { return has_details_; }

@@ -11,7 +11,7 @@ namespace rehearse {
 struct LaunchedProcess {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;     // its number among the job's processes on this host
+  int local_rank = 0;     // among the job's processes on this host
   int restart_count = 0;  // how many times torchrun has restarted it: TORCHELASTIC_RESTART_COUNT
   // The environment variable with the rank: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID".
   std::string_view rank_variable;

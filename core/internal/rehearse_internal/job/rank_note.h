@@ -32,9 +32,9 @@ class SharedText {
   std::atomic<std::size_t> current_{0};
 };
 
-// The crash record of a process that is one rank. While the process runs, it writes here what the rank does. The memory
-// outlives the process. So if the process is killed, another process can report how far the rank came. Thread safe;
-// writing never blocks for long, and known() never blocks.
+// The crash record of a process that is one rank. If the object lies in shared memory, another process can report how
+// far the rank came, even after this process was killed. Thread safe; writing never blocks for long, and known() never
+// blocks.
 class RankNote {
  public:
   // Starts a run: `began` is its time zero, by exec::machine_time(). Clears the notes of the previous run.

@@ -19,7 +19,7 @@ class ScratchFolders {
 
   std::filesystem::path of(int rank);
 
-  // The seed's folder, which contains the folders of its ranks.
+  // "<base>/seed-7".
   const std::filesystem::path& folder() const noexcept { return folder_; }
   bool made(int rank) const { return made_.contains(rank); }
   // Whether any rank has asked for its folder.

@@ -20,7 +20,7 @@ struct StoreSocket {
 // name does not say so. Throws std::system_error if the port is taken or `host` is unknown.
 std::optional<StoreSocket> listen_at(const std::string& host, std::uint16_t port);
 
-// "localhost", "127.0.0.1", "::1"
+// "localhost", "::1", "127.0.0.1" and all other 127.*
 bool is_loopback(std::string_view host);
 
 }  // namespace rehearse

@@ -79,8 +79,8 @@ class CaptureMode {
   ~CaptureMode() = default;
 };
 
-// Throws if the calling fiber's code is being captured. Use it for calls that bypass LibTorch's dispatcher: they would
-// take effect during the capture and never when the graph runs.
+// Throws if the calling fiber's code is being captured. For calls that bypass LibTorch's dispatcher: they would take
+// effect during the capture and never when the graph runs.
 inline void refuse_in_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]
@@ -88,8 +88,8 @@ inline void refuse_in_capture(const char* what, const char* cure) {
 }
 
 // Does nothing if the calling fiber's code is not being captured. Otherwise ends the capture or, if that is not
-// possible, throws as refuse_in_capture() does. Use it for calls that go through LibTorch's dispatcher and that no
-// graph can hold.
+// possible, throws as refuse_in_capture() does. For calls that go through LibTorch's dispatcher and that no graph can
+// hold.
 inline void end_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]

@@ -15,7 +15,7 @@ class OperatorHandle;
 namespace rehearse::operators {
 
 // Part of the error that code gets if it asks for the elements of a guarded tensor (data_ptr(), an accessor) while the
-// tensor's memory is freed. A capture recognizes the error by this text, because its operators fill no memory.
+// tensor's memory is freed. A capture recognizes the error by this text: operators in a capture fill no memory.
 inline constexpr const char* kElementsNotHere = " is asked for its elements, which are not here";
 
 // Called when an operator is about to use the memory of tensors.
@@ -39,7 +39,7 @@ class StorageGuard {
 // only if the storage of an argument, or of a tensor in a list argument, was added here. The guard is not called for
 // operators on fakes, nor for operators in captures. If the guard was called for an `aten::` operator that is not
 // composite, it is not called for the operators that this operator's kernel calls. Implemented by a boxed fallback at a
-// dispatch key above that of OperatorWatcher; fibers without guarded storages do not have the key.
+// dispatch key above that of SeenOperators.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);
@@ -51,7 +51,7 @@ class GuardedStorages {
   // storage is already guarded.
   bool add(const at::Tensor& tensor, std::size_t tag);
 
-  // True if the guard is called for the calling fiber's operators: only the fiber that made the object has the guard.
+  // True in the fiber that made the object: only there is the guard called.
   bool is_seen_here() const;
 
  private:

@@ -21,8 +21,8 @@ class OperatorWatcher {
  public:
   virtual ~OperatorWatcher() = default;
 
-  // True if the watcher does not need to see the next operator. If all watchers are idle, an operator of LibTorch costs
-  // little. Otherwise idle watchers are called, too.
+  // True if the watcher does not need to see the next operator. If all watchers are idle, none of them sees LibTorch's
+  // operators. Otherwise idle watchers are called, too.
   virtual bool is_idle() const noexcept { return false; }
 
   // Called right before the operator runs. If it throws, the operator's caller gets the exception.
@@ -36,9 +36,9 @@ class OperatorWatcher {
   virtual void save(const at::Tensor&) {}
 };
 
-// While this object lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback.
-// Its dispatch key is above the keys of autograd and of captures, and below the key of GuardedStorages. Only this
-// fiber's key set includes that key. Without watchers the object does nothing. Destroy it in the fiber that made it.
+// While this object lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at
+// a dispatch key above those of autograd and of captures, and below that of GuardedStorages. Without watchers the
+// object does nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:
   // Watchers are called in this order; null pointers are skipped. They must outlive this object.

@@ -8,7 +8,7 @@
 
 namespace rehearse::shapes {
 
-// Base class of all errors of this room. what() has the whole error text.
+// Base class of all errors of this room.
 class ShapeError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -41,10 +41,9 @@ class GuardProgram {
     std::string line;      // the user's line during the capture; empty if unknown
     bool specialises = false;
   };
-  // Describes a failed check. Slow, because it looks up lines.
+  // Slow, because it looks up lines.
   Failure describe(std::size_t failure, std::span<const std::int64_t> values) const;
 
-  // The number of checks.
   std::size_t size() const noexcept { return checks_.size(); }
 
  private:

@@ -86,7 +86,7 @@ class Lowering {
   Value build(const Expr& expr) {
     const std::vector<TermView> terms = terms_of(expr);
     if (terms.size() == 1) return build_term(terms.front(), terms.front().coefficient);
-    // Begins with the first positive term, if there is one. Then adds or subtracts the others in order.
+    // Begins with the first positive term, if there is one.
     std::size_t first = 0;
     while (first < terms.size() && terms[first].coefficient < 0) ++first;
     if (first == terms.size()) first = 0;
@@ -130,7 +130,6 @@ class Lowering {
     return value;
   }
 
-  // Computes the two sides of sides_of() and compares them.
   Value compare(const Condition& condition) {
     const auto [left, right] = sides_of(condition);
     const Operation operation = condition.kind() == Condition::Kind::Equal      ? Operation::Equal
