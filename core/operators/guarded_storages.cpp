@@ -103,7 +103,6 @@ void register_guard_fallback() {
   static_cast<void>(registered);
 }
 
-// The calling fiber's table, made on demand.
 std::shared_ptr<TableAccess::Table> table_here() {
   auto& table = *tables;
   if (!table) table = std::make_shared<TableAccess::Table>();

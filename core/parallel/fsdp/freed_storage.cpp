@@ -7,8 +7,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// The public members of a storage can make it refuse access to its elements, but cannot undo that. So this sets the
-// private flag: an explicit instantiation may name private members.
+// The public members of a storage can make the storage refuse access to its elements, but cannot undo the refusal. So
+// set the private flag: an explicit instantiation may name private members.
 struct RefusesAccess {
   using Member = bool c10::StorageImpl::*;
   friend Member member_of(RefusesAccess);

@@ -21,7 +21,6 @@ std::unordered_map<const c10::TensorImpl*, const ShardedParameter*> sharded_para
   return found;
 }
 
-// The gradients of ignored parameters, which are not sharded.
 std::vector<at::Tensor> gradients_of_ignored(const ShardedModel& model) {
   const auto sharded = sharded_parameters(model);
   std::vector<at::Tensor> gradients;

@@ -21,7 +21,7 @@ void require_ignored_names(const Tensors& parameters, const std::vector<std::str
   }
 }
 
-// A parameter's memory will be freed, so it must not be shared with other tensors.
+// A parameter's memory will be freed, so no other tensor may share it.
 void require_own_memory(const checks::ModuleTensor& each) {
   const at::Tensor& tensor = each.tensor;
   const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();

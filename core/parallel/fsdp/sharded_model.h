@@ -53,8 +53,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   const ShardGroup& group() const noexcept { return group_; }
   std::vector<ShardedUnit>& units() noexcept { return units_; }
   const std::vector<ShardedUnit>& units() const noexcept { return units_; }
-  // Throws c10::Error during a forward or backward, after a failed backward, and on any thread but the one that made
-  // the model.
+  // Throws c10::Error during a forward or backward, after a failed backward, and on any thread that did not make the
+  // model.
   void require_idle(const char* call) const;
 
  private:

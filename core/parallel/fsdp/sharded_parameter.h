@@ -69,7 +69,6 @@ class ShardedParameter {
   // The tensor that take_gradient() leaves behind.
   const at::Tensor& mark() const noexcept { return mark_; }
 
-  // Adds `gradient` to the shard's gradient.
   void add_to_shard(const at::Tensor& gradient) const;
 
   // Throws c10::Error if other code has given the module's tensor other memory, other sizes, or another requires_grad,

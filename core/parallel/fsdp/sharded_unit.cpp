@@ -223,7 +223,7 @@ void ShardedUnit::finish_reduce() {
 
 namespace {
 
-// Calls `act`. If the rank runs out of memory, the error says which units were whole.
+// If the rank runs out of memory, the error says which units were whole.
 template <class Act>
 void with_units_in_error(const char* doing, const ShardedUnit& unit, const std::vector<ShardedUnit>& all, Act&& act) {
   try {

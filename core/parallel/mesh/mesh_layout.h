@@ -24,7 +24,6 @@ struct MeshLayout {
   std::string title_of(std::size_t dimension) const;
 };
 
-// The position of a rank in a layout.
 struct MeshPosition {
   std::size_t block = 0;
   std::vector<std::int64_t> coordinate;

@@ -14,7 +14,6 @@ class CurrentDevice {
   // `exchange`: see TorchStateOptions::exchange_device. Throws TorchStateError if no library for this type is loaded.
   CurrentDevice(c10::DeviceType type, Exchange exchange);
 
-  // The number of devices of the type.
   c10::DeviceIndex count() const noexcept { return guard_->deviceCount(); }
 
   // Makes `device` current and returns the previous one, or -1 if the driver fails. A lost device must not break a

@@ -34,7 +34,7 @@ class Origins {
   // Null if no origin is known.
   OriginPtr of(const at::Tensor& tensor) const;
   void set(const at::Tensor& tensor, OriginPtr origin);
-  // Call it if `tensor` is finite. Forgets the origin of its storage if `tensor` covers the whole storage.
+  // Call it if `tensor` is finite. If `tensor` covers its whole storage, forgets the storage's origin.
   void clear(const at::Tensor& tensor);
 
  private:

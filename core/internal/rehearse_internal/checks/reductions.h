@@ -15,8 +15,8 @@
 
 namespace rehearse::checks {
 
-// The inputs of a world's all-reduces, recorded if a checker needs them, so that it can trace a wrong gradient back to
-// its parts. Keeps copies of the latest inputs, up to 256 MiB. Not thread safe.
+// The inputs of a world's all-reduces, recorded if a checker needs them to trace a wrong gradient back to its parts.
+// Keeps copies of the latest inputs, up to 256 MiB. Not thread safe.
 class Reductions {
  public:
   struct Call {

@@ -22,10 +22,9 @@
 
 namespace rehearse::checks {
 
-// The state checkers of a world whose ranks are all in this process. Collects what ranks have shown of their state
-// until all ranks of a comparison have arrived. The last rank to arrive runs the comparison. No rank waits, no
-// collective is made, no time passes, and no number is drawn. A finding ends the world. Programs use
-// RankContext::check_replicas() and its siblings.
+// The state checkers of a world whose ranks are all in this process. Keeps what ranks have shown of their state; the
+// last rank of a comparison to arrive runs the comparison. No rank waits, no collective is made, no time passes, and no
+// number is drawn. A finding ends the world. Programs use RankContext::check_replicas() and its siblings.
 //
 // Fibers: call the functions that check a rank's state in that rank's fiber, the others anywhere on the executor's
 // thread. None blocks. The constructor's arguments must outlive the object.

@@ -32,8 +32,8 @@ class CallInterceptor {
   // Called anywhere on the executor's thread.
   virtual void on_complete(const Operation& /*call*/, bool /*succeeded*/) noexcept {}
 
-  // The call's rank knows that it has ended: a wait() has returned, or isCompleted() or a future has said so. May be
-  // called repeatedly.
+  // The call's rank knows that the call has ended: a wait() has returned, or isCompleted() or a future has said so. May
+  // be called repeatedly.
   virtual void on_known(const Operation& /*call*/) noexcept {}
 
   // No one can query the call any more. The last notification for `call`; omitted if the world has ended.

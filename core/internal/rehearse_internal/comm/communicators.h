@@ -26,12 +26,12 @@ class GroupWorld;
 // The communication of one world: its process groups, their operations in flight, and the checks that all ranks make
 // the same calls in the same order.
 //
-// Ownership: everything passed to the constructor must outlive this object. Process groups and works may outlive it;
-// they then throw CommError. Destroy it after run() has returned: operations in flight are cancelled and released.
-// Fibers: call new_group(), new_local_group(), new_world_group() and release_works() in a rank's fiber, the others
-// anywhere on the executor's thread. A call that differs from an earlier rank's call blocks until the others have
-// voted, for at most a second of virtual time; nothing else here blocks. Errors: see each function; MismatchError also
-// ends the world (RankExecutor::stop).
+// Ownership: everything passed to the constructor must outlive this object. Process groups and works may outlive this
+// object; their calls then throw CommError. Destroy it after run() has returned: operations in flight are cancelled and
+// released. Fibers: call new_group(), new_local_group(), new_world_group() and release_works() in a rank's fiber, the
+// others anywhere on the executor's thread. A call that differs from an earlier rank's call blocks until the others
+// have voted, for at most a second of virtual time; nothing else here blocks. Errors: see each function; MismatchError
+// also ends the world (RankExecutor::stop).
 class Communicators final : public exec::WaitExplainer {
  public:
   Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
@@ -44,9 +44,8 @@ class Communicators final : public exec::WaitExplainer {
   // the group. Returns null if the calling rank is not among them. As torch.distributed.new_group: every rank of the
   // world must call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If
   // `store` is not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this
-  // rank's n-th call differs from an earlier rank's n-th call, after the vote (at most a second of virtual time);
-  // c10::ValueError if `ranks` is empty, if ranks are out of range or repeated, or if another group made by all ranks
-  // has the name.
+  // rank's n-th call differs from an earlier rank's n-th call, after the vote; c10::ValueError if `ranks` is empty, if
+  // ranks are out of range or repeated, or if another group made by all ranks has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
@@ -61,7 +60,7 @@ class Communicators final : public exec::WaitExplainer {
   c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
 
   // Call it at the end of the calling rank. Functional collectives find their works in c10d's registry, which would
-  // keep each work that nobody waited for as long as the process lives. This function removes the rank's works from the
+  // keep each work that nobody waited for until the process ends. This function removes the rank's works from the
   // registry. Works that the program still holds stay valid. Takes time quadratic in the works left behind.
   void release_works() noexcept;
 
@@ -96,14 +95,14 @@ class Communicators final : public exec::WaitExplainer {
   const std::map<std::string, std::set<int>>& remarks() const noexcept;
   const std::map<std::string, std::set<int>>& notes() const noexcept;
 
-  // Describes the rank's oldest call in flight for which a rank is missing. A rank that waits for a future counts as
-  // waiting for that call. This assumes that the rank waits in the order of its calls, as DDP's reducer does for its
-  // buckets.
+  // For a rank that waits for a future: describes the rank's oldest call in flight for which another rank is missing.
+  // Assumes that ranks wait in the order of their calls, as DDP's reducer does for its buckets.
   Explanation explain_wait(int rank) const override;
 
-  // `rank` has crashed. Its calls that still wait for peers are withdrawn, so that the peers see it as missing.
-  // `connections_break`: calls of other ranks that wait for it fail at once with CommError; otherwise they wait until
-  // their time limit. The rank is no longer a member of any existing group. Call it anywhere on the executor's thread.
+  // `rank` has crashed. Withdraws its calls that still wait for peers, so that the peers see the rank as missing.
+  // `connections_break`: other ranks' calls that wait for `rank` fail at once with CommError; otherwise these calls
+  // wait until their time limit. `rank` is no longer a member of any existing group. Call it anywhere on the executor's
+  // thread.
   void lose(int rank, bool connections_break);
 
   // The lost rank `rank` is restarted, without a label. Its new_group() calls count from the first again, as those of

@@ -48,7 +48,7 @@ class DescribedBackend : public c10d::Backend {
   // Also takes a sparse COO tensor, on the CPU: replaces its values by the coalesced sum of all ranks' tensors.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) final;
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) final;  // the same, as in Gloo
-  // Reduces each tensor as a separate call would, but reads all of them before it writes any. A tensor that occurs
+  // Reduces each tensor as a separate call would, but reads all tensors before it writes any. A tensor that occurs
   // twice is reduced once. `tensors` must have one dtype and device.
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) final;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) final;
@@ -91,8 +91,8 @@ class DescribedBackend : public c10d::Backend {
   virtual BackendPtr companion(const std::string& name) = 0;
 
   // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which only NCCL supports): adds `duration`
-  // to the time limits of this rank's next operation, and of the operations that it starts before that one has ended.
-  // Repeated calls add up. Throws c10::Error for negative durations.
+  // to the time limit of this rank's next operation, and to those of the operations that the rank starts before the
+  // next one has ended. Repeated calls add up. Throws c10::Error for negative durations.
   virtual void extend_timeout_once(std::chrono::milliseconds duration) = 0;
 
  protected:
@@ -124,7 +124,7 @@ class DescribedBackend : public c10d::Backend {
   // time limit. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
   Called monitored_barrier(const c10d::BarrierOptions& options) const;
   // True if rank 0 must fail at once, even if all ranks are there. Gloo computes the remaining time before it waits for
-  // each rank, so 0 ms is over at once; if it waits for all ranks, 0 means the group's timeout.
+  // each rank, so 0 ms is over at once; if Gloo waits for all ranks, 0 means the group's timeout.
   bool is_barrier_without_time(const c10d::BarrierOptions& options, bool wait_all_ranks) const noexcept {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }
@@ -136,7 +136,7 @@ class DescribedBackend : public c10d::Backend {
   void require_end_of_coalescing() const;
 
   // The options of a group that is derived from this one: a copy of `given` or, if it is null, of this group's options.
-  // If `given` is null or has no name, they get `name`.
+  // If `given` is null or has no name, the options get `name`.
   c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
 
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }

@@ -8,14 +8,14 @@
 
 namespace rehearse::comm {
 
-// The end of one rank's operation on a device. Fabric::prepare() makes it in the rank's context. For use in that rank's
-// fiber only. Nothing here blocks or throws.
+// The end of one rank's operation on a device. Fabric::prepare() makes the object in the rank's context. For use in
+// that rank's fiber only. Nothing here blocks or throws.
 class DeviceEnd : public c10::intrusive_ptr_target {
  public:
   // Whether the device has carried out the operation.
   virtual bool done() noexcept = 0;
 
-  // Makes the rank's current stream wait for the operation, before it runs what the rank launches from now on. Call it
+  // Makes the rank's current stream wait for the operation: what the rank launches from now on runs after it. Call it
   // after the operation has been launched.
   virtual void order() noexcept = 0;
 

@@ -45,8 +45,8 @@ class Completion {
   virtual ~Completion() = default;
 
   // The transfer has been launched on the devices. A call with an Operation::end has now ended for its waiters, because
-  // what they launch next is ordered after it. A call without one ends only at on_done(). Either all calls of a
-  // transfer have an end, or none.
+  // what the waiters launch next is ordered after the call. A call without one ends only at on_done(). Either all calls
+  // of a transfer have an end, or none.
   virtual void on_launched() noexcept = 0;
 
   // The transfer's tensors are neither read nor written any more.
@@ -73,11 +73,11 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // The types of devices whose tensors it moves; groups accept calls for these. Constant.
+  // The types of devices whose tensors the fabric moves; groups accept calls for these. Constant.
   virtual std::span<const c10::DeviceType> device_types() const noexcept;
 
-  // Whether a message may have fewer elements than the receiving tensor. Then it fills the tensor's first elements, and
-  // the rest stays. If false, such a pair is a mismatch. Constant.
+  // Whether a message may have fewer elements than the receiving tensor. If true, a shorter message fills the tensor's
+  // first elements, and the other elements stay. If false, the pair is a mismatch. Constant.
   virtual bool takes_shorter_messages() const noexcept { return false; }
 
   // A group's first rank opens the group before any call, and the end of the world closes it. `parent`: the group from

@@ -9,9 +9,9 @@
 
 namespace rehearse::comm {
 
-// The transfers that a fabric in front of another one follows to their end, oldest first. `Followed` is the Completion
-// that this fabric passes to the fabric below. Its done() returns the Completion that the caller passed. Addresses are
-// stable while a transfer is followed.
+// For a fabric in front of another one: the transfers that the front fabric follows to their end, oldest first.
+// `Followed` is the Completion that the front fabric passes on; Followed::done() returns the Completion that the caller
+// passed. Addresses are stable while a transfer is followed.
 template <class Followed>
 class FollowedTransfers {
  public:

@@ -28,8 +28,8 @@ struct PayloadName {
 // Data that a layer in front of a fabric attaches to a call, from CallInterceptor::on_call() to Fabric::launch().
 class CallMark : public c10::intrusive_ptr_target {};
 
-// Data that a CallInterceptor keeps about a call, starting at CallInterceptor::on_call(). The interceptor owns it, and
-// resets the call's pointer when it forgets the call.
+// Data that a CallInterceptor keeps about a call, starting at CallInterceptor::on_call(). The interceptor owns the
+// object, and resets the call's pointer when it forgets the call.
 class CallTrace {
  protected:
   ~CallTrace() = default;

@@ -38,9 +38,9 @@ struct PendingGroup {
 };
 
 // Calls of one kind whose end the program cannot know from their Work: no wait, no check that returned true, no future.
-// Excludes works that a rank's exception dropped. Also excludes a call if the rank has seen the end of a later call of
-// the same group, and this end shows that the earlier call has ended, too. For a collective, the later call may be any
-// collective; for a message, it must be a barrier.
+// Excludes works that a rank's exception dropped. Also excludes a call if the rank has seen a later call of the same
+// group end, which shows that the earlier call has ended: for a collective, any later collective; for a message, a
+// later barrier.
 struct UnwaitedCalls {
   std::string call;  // the first one, as in PendingOperation
   struct OfRank {

@@ -23,8 +23,8 @@ class RankWork;
 template <class EachWork>
 class TimeoutExtension;
 
-// The back end of a rank that is a fiber, over any fabric. Passes each call to the group, which matches it with the
-// calls of other ranks. Over fakes::FakeFabric it is the fake process group of a simulation. Communicators makes it.
+// The back end of a rank that is a fiber, over any fabric. Passes each call to the group, which matches the call with
+// those of other ranks. Communicators makes it.
 //
 // Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown() block; a collective that differs from the
 // other ranks' call blocks until they have voted (at most a second of virtual time). Fibers: use it only in its own
@@ -40,14 +40,14 @@ class RankBackend final : public DescribedBackend {
 
   // Blocks until every rank of the group has called it. After the timeout, rank 0 throws TimeoutError, which names the
   // first missing rank, or all of them with `wait_all_ranks`. The others then fail with CommError. As in Gloo, a
-  // timeout of 0 ms expires at once, even if all ranks are there; with `wait_all_ranks` it means the group's timeout.
+  // timeout of 0 ms expires at once, even if all ranks are there; with `wait_all_ranks`, 0 means the group's timeout.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // Between startCoalescing() and endCoalescing(), calls are only checked and gathered. All of them return the same
-  // Work; it cannot be waited for before endCoalescing() has submitted the calls. The collectives become one call that
-  // all ranks must coalesce alike. Then follow the sends and receives in order, each alone or all as one unit
-  // (CommunicatorOptions::coalesced_as_one); a rank may send to itself. endCoalescing() returns that Work, or null if
-  // there was no call (as in NCCL). A second startCoalescing(), and an endCoalescing() without a start, throw
+  // Work; waits for this Work throw before endCoalescing() has submitted the calls. The collectives become one call
+  // that all ranks must coalesce alike. Then follow the sends and receives in order, each alone or all as one unit
+  // (CommunicatorOptions::coalesced_as_one); a rank may send to itself. endCoalescing() returns the same Work, or null
+  // if there was no call (as in NCCL). A second startCoalescing(), and an endCoalescing() without a start, throw
   // c10::Error.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
@@ -65,7 +65,7 @@ class RankBackend final : public DescribedBackend {
                    const c10::intrusive_ptr<Options>& options) override;
 
   // Makes a group of `size` ranks of any groups of the world, which find each other through `store`. `rank`: the
-  // caller's rank in the new group. Blocks until all of them have called it, or until the store's timeout.
+  // caller's rank in the new group. Blocks until all `size` ranks have called merge(), or until the store's timeout.
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
                    const int& rank, const int& size) override;
 

@@ -47,10 +47,10 @@ struct WaitAnalysis {
   // The ends of other chains of waits. Those for which the most ranks wait come first; otherwise ordered by rank.
   std::vector<DeadEnd> dead_ends;
 
-  // A ring through the first dead end, for a standstill in which every dead end is a wait that any rank could end. No
-  // rank is then left to end such a wait. Empty if there is no dead end, or if a dead end is another kind of wait. Also
-  // empty if `cycles` or `on_ended` explain the standstill, or if nobody waits for the first dead end and all dead ends
-  // are the same call (such as a wait for the same key of the store).
+  // A ring through the first dead end, for a standstill in which every dead end is a wait that any rank could end, and
+  // no rank is left to end one. Empty for other standstills, if `cycles` or `on_ended` explain the standstill, or if
+  // nobody waits for the first dead end and all dead ends are the same call (such as a wait for the same key of the
+  // store).
   std::vector<WaitEdge> ring_of_any;
 
   // The cost of finding the cycles: how many times an edge was followed.

@@ -14,10 +14,10 @@ namespace rehearse::compiler {
 
 class AotProgram;
 
-// The back end "aot_eager". It turns each graph into a forward and a backward of ATen operators below autograd,
-// recorded once (capture_joint, partition_joint) and run operator by operator. Each call adds one node to autograd's
-// graph, and the graph's parameters get their gradients when that node has run. Therefore DDP can reduce a bucket while
-// the backward of earlier pieces runs. Results and gradients have the same bits as in eager mode.
+// The back end "aot_eager". Turns each graph into a forward and a backward of ATen operators below autograd, recorded
+// once (capture_joint, partition_joint) and run operator by operator. Each call adds one node to autograd's graph, and
+// the graph's parameters get their gradients when that node has run. Therefore DDP can reduce a bucket while the
+// backward of earlier pieces runs. Results and gradients have the same bits as in eager mode.
 //
 // The first backward is recorded for gradients with the layouts of the results. Another backward is recorded when
 // gradients with other layouts arrive, or when results get no gradient.
@@ -46,7 +46,7 @@ class AotEagerBackend final : public Backend {
 
   std::string name() const override { return "aot_eager"; }
   // Differentiates if grad mode is on. Throws what capture_joint() throws, except FakeError, SharedInputChanges,
-  // NoRecordedBackward and ShapeError: if it throws one of these, the graph runs under eager autograd.
+  // NoRecordedBackward and ShapeError: after one of these errors, the graph runs under eager autograd.
   CompiledGraph compile(const BackendInput& input) override;
   std::optional<std::string> cache_key() const override { return "joint graphs 1"; }
   // `stored`: a joint graph that another process recorded; see stored_joint().

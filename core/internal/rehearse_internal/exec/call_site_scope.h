@@ -8,8 +8,8 @@ namespace rehearse::exec {
 
 // While it lives, the calling fiber works on behalf of an earlier call. For example, a compiled graph makes the calls
 // that the user's code made during the capture. CallSite::capture() and the sites of exceptions then begin with
-// `addresses` and go on with the fiber's own stack. The innermost scope counts. Outside of fibers it applies to the
-// thread.
+// `addresses` and go on with the fiber's own stack. The innermost scope counts. Outside of fibers, a scope applies to
+// the thread.
 class CallSiteScope {
  public:
   // `addresses`: return addresses, innermost first; they must outlive the scope. Empty: call sites are the fiber's own

@@ -113,7 +113,7 @@ struct RunOutcome {
 class RankExecutor {
  public:
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
-  // `idle` (idle_policy.h) replaces the policy of virtual time: it decides what happens when no fiber can run.
+  // `idle` decides what happens when no fiber can run, instead of the policy of virtual time (see idle_policy.h).
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
                IdlePolicy& idle);
   RankExecutor(const RankExecutor&) = delete;

@@ -18,9 +18,9 @@ struct ExemptLibrary {
 // Exempts the loaded libraries for whose path `takes` returns true: from now on, they call libc's own functions instead
 // of Rehearse's replacements, which suspend ranks. In a rank, the libraries then block the thread, read the machine's
 // clocks and start real threads. Use it for libraries that hold locks while they wait for their own threads and devices
-// (a driver, NCCL): if such a wait switched ranks, another rank could block on the lock. Also exempts their calls of
-// those functions of the C++ library that wait or start threads. Does not change functions that they look up by
-// dlsym().
+// (a driver, NCCL): if such a wait switched ranks, another rank could block on the lock. Also exempts the libraries'
+// calls of functions of the C++ library that wait or start threads. Does not change functions that the libraries look
+// up by dlsym().
 //
 // Returns the libraries that it changed, in the order in which they were loaded. Only affects libraries that are loaded
 // now: call it again after a dlopen() to change new ones. A change lasts as long as the library stays loaded. Call it

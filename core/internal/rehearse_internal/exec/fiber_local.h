@@ -35,8 +35,8 @@ class FiberLocal {
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // This fiber's T. The reference is valid until the fiber ends. T's constructor may suspend, but must not
-  // call get() of this FiberLocal.
+  // The reference is valid until the fiber ends. T's constructor may suspend, but must not call get() of this
+  // FiberLocal.
   T& get() const {
     if (T* const found = find()) return *found;
     auto made = std::make_unique<T>();

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-// Lets a process that is one rank report if the program ends the process in the middle of the rank's body.
+// For a process that is one rank: reports that the program ends the process in the middle of the rank's body.
 namespace rehearse::exec {
 
 // While it lives, the first call of exit(), quick_exit(), _exit() or std::terminate() on any thread of this process

@@ -14,7 +14,7 @@ namespace rehearse::exec::this_rank {
 
 bool is_fiber() noexcept;
 
-// The rank of this fiber. Helper fibers (threads that the rank made, completion callbacks) get the same answer.
+// Also for helper fibers (threads that the rank made, completion callbacks).
 int rank();
 
 // 0 for the rank's main fiber; counts up for its helper fibers.
@@ -25,8 +25,8 @@ VirtualTime now();
 // A scheduling point: lets other fibers run.
 void yield();
 
-// Like yield(), for callers that must not throw: if the world has ended, it returns, and the rank's next blocking call
-// throws RankAborted. Does nothing outside of a fiber.
+// Like yield(), for callers that must not throw: if the world has ended, give_way() returns, and the rank's next
+// blocking call throws RankAborted. Does nothing outside of a fiber.
 void give_way() noexcept;
 
 // If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise, and outside of a fiber, does

@@ -3,8 +3,8 @@
 
 namespace rehearse::exec {
 
-// Called when code registers the destructor of a thread-local object. In a rank, it is not called for objects of
-// libraries whose state is exchanged between ranks. If the keeper returns true, it has kept the destructor, and the
+// Called when code registers the destructor of a thread-local object. In a rank, the keeper is not called for objects
+// of libraries whose state is exchanged between ranks. If the keeper returns true, it has kept the destructor, and the
 // code that set the keeper must run the destructor. `library`: the __dso_handle of the registering code.
 using ThreadExitKeeper = bool (*)(void (*destroy)(void*), void* object, const void* library) noexcept;
 

@@ -10,7 +10,7 @@
 namespace rehearse::exec {
 
 // The calling fiber handles an exception: returns the place at which that exception was first thrown. A rethrow does
-// not change the place. But the first rethrow of an exception made by std::make_exception_ptr() counts as its throw.
+// not change the place. But the first rethrow of an exception made by std::make_exception_ptr() counts as the throw.
 // Call it in a catch block. Empty outside of catch blocks, and outside of fibers (unless a KeepThrowSites lives). Also
 // empty if the exception is not among the sixteen newest throws and rethrows of this thread.
 CallSite last_throw();

@@ -19,7 +19,7 @@ bool is_pure(const Node& node, const GraphModule& module);
 bool has_effects(const GraphModule& module);
 
 // True if the nodes only compute values, change grad mode or autocast, and change tensors in place as their schemas
-// say. False if a node may have any other effect, such as communication, random numbers or running statistics.
+// say. False if a node may communicate, draw random numbers, change running statistics, or have another effect.
 bool has_marked_effects_only(const GraphModule& module);
 
 // True if a node of this graph, not of its submodules, switches grad mode on.

@@ -32,9 +32,9 @@ class FunctionRecord {
   FunctionRecord(std::string name, int rank, bool uses_collectives)
       : name_(std::move(name)), rank_(rank), uses_collectives_(uses_collectives) {}
 
-  // The order for each call of the compiled function: first called(), then agrees() if ranks compare their guards.
-  // After that, hit() if an entry serves the call, compiles() and done() if the call compiles, or eager() if the code
-  // runs eagerly. If a compilation is refused: compiles(), done() and eager().
+  // The order for each call of the compiled function: called(); agrees() if ranks compare their guards; then hit() if
+  // an entry serves the call, compiles() and done() if the call compiles, eager() if the code runs eagerly, or
+  // compiles(), done() and eager() if a compilation is refused.
   void called() noexcept {
     ++calls_;
     runs_eagerly_ = false;

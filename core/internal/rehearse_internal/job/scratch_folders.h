@@ -25,7 +25,7 @@ class ScratchFolders {
   // Whether any rank has asked for its folder.
   bool any() const noexcept { return !made_.empty(); }
 
-  // Prepares for another run of the world: its ranks will find empty folders.
+  // Call it before another run of the world: the ranks of that run will find empty folders.
   void begin_again() noexcept { made_.clear(); }
 
   // Removes the folders of a run that needs no inspection. Never throws: files that cannot be removed stay.

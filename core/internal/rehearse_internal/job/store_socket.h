@@ -8,8 +8,8 @@
 
 namespace rehearse {
 
-// A listening socket for c10d::TCPStoreOptions::masterListenFd; c10d's store closes it. Without one, the store listens
-// on all network interfaces of the host and obeys anyone who reaches it.
+// A listening socket for c10d::TCPStoreOptions::masterListenFd; c10d's store closes it. Without such a socket, the
+// store listens on all network interfaces of the host and obeys anyone who reaches it.
 struct StoreSocket {
   int file = -1;
   std::uint16_t port = 0;

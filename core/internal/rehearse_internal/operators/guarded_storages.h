@@ -35,11 +35,11 @@ class StorageGuard {
   ~StorageGuard() = default;
 };
 
-// While this object lives, its guard is called for operators of the fiber that made the object. The guard is called
-// only if the storage of an argument, or of a tensor in a list argument, was added here. The guard is not called for
-// operators on fakes, nor for operators in captures. If the guard was called for an `aten::` operator that is not
-// composite, it is not called for the operators that this operator's kernel calls. Implemented by a boxed fallback at a
-// dispatch key above that of SeenOperators.
+// While this object lives, its guard is called before each operator of the fiber that made the object, if the storage
+// of an argument, or of a tensor in a list argument, was added here. The guard is not called for operators on fakes,
+// nor for operators in captures. If the guard was called for an `aten::` operator that is not composite, no guard is
+// called for the operators that this operator's kernel calls. Implemented by a boxed fallback at a dispatch key above
+// that of SeenOperators.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);
@@ -51,7 +51,7 @@ class GuardedStorages {
   // storage is already guarded.
   bool add(const at::Tensor& tensor, std::size_t tag);
 
-  // True in the fiber that made the object: only there is the guard called.
+  // True in the fiber that made the object; the guard is called only there.
   bool is_seen_here() const;
 
  private:

@@ -21,8 +21,8 @@ class OperatorWatcher {
  public:
   virtual ~OperatorWatcher() = default;
 
-  // True if the watcher does not need to see the next operator. If all watchers are idle, none of them sees LibTorch's
-  // operators. Otherwise idle watchers are called, too.
+  // True if the watcher does not need to see the next operator. If all watchers are idle, none of them sees `aten::`
+  // operators, except _backward(), which runs user code. Otherwise idle watchers are called, too.
   virtual bool is_idle() const noexcept { return false; }
 
   // Called right before the operator runs. If it throws, the operator's caller gets the exception.

@@ -14,13 +14,9 @@
 
 namespace rehearse::shapes {
 
-// Everything that a capture assumed about the sizes and integers of its inputs, in a form that each call can check
-// quickly:
-//   * sources that share a symbol (duck shaping) are equal,
-//   * sizes are at least 2, because 0 and 1 are specialised,
-//   * the guards hold.
-// Immutable, independent of its ShapeEnv, and safe for several fibers. A check never blocks, and usually allocates
-// nothing.
+// Everything that a capture assumed about the sizes and integers of its inputs: sources that share a symbol (duck
+// shaping) are equal; sizes are at least 2, because 0 and 1 are specialised; the guards hold. Immutable, independent of
+// its ShapeEnv, and safe for several fibers. A check never blocks, and usually allocates nothing.
 class GuardProgram {
  public:
   GuardProgram() = default;  // without sources: always holds

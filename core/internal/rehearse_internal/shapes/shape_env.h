@@ -77,7 +77,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Adds another source of the size backed()[symbol], as duck shaping does. All sources of one symbol must be equal in
   // each call.
   c10::SymInt add_source(std::size_t symbol, std::string source);
-  // Adds an integer argument that may vary. It may have any value, including 0 and 1, and never shares a symbol.
+  // Adds an integer argument that may vary. The argument may have any value, including 0 and 1, and never shares a
+  // symbol.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
   // Says what defines an unbacked symbol: the capture, or the recording of a backward.
   enum class Maker : std::uint8_t { Capture, Backward };
@@ -88,7 +89,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   // Adds a size that is known only at run time: u<k> >= 0. Keeps the caller's stack for messages.
   c10::SymInt add_unbacked(Maker maker = Maker::Capture);
-  // Adds a number from data, of any value: u<k>. It counts as a size only once a fact states that it is not negative.
+  // Adds a number from data, of any value: u<k>. The number counts as a size only once a fact states that it is not
+  // negative.
   c10::SymInt add_unbacked_number(Maker maker = Maker::Capture);
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }

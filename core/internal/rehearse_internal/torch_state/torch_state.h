@@ -79,7 +79,7 @@ struct TorchStateOptions {
 //
 // Threads: create it on the thread that runs the executor; a later run may use another thread. At most one object may
 // exist in a process, because it changes process-wide settings of LibTorch. Its destructor restores the number of
-// threads, and sets c10d's thread isolation mode to off, its default, because the mode cannot be read.
+// threads, and turns c10d's thread isolation mode off (the default, because the mode cannot be read).
 //
 // Blocking: nothing blocks. The first object of a process reads symbol tables, which takes a few milliseconds.
 //
