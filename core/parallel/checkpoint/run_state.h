@@ -48,7 +48,6 @@ class RunStateScope {
   const RunState before_;
 };
 
-// While it lives, autocast's cache is off.
 class NoAutocastCache {
  public:
   NoAutocastCache();

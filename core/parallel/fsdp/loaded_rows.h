@@ -18,8 +18,8 @@ class LoadedRows {
   // as for buffers, which each rank has saved as a whole.
   LoadedRows(at::Tensor own, std::int64_t first_row, bool must_agree);
 
-  // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have. If `must_agree`,
-  // also throws c10::ValueError if several ranks have saved different values for one row.
+  // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have, and for values
+  // that must agree and do not.
   void take(const SavedRows& saved);
   // Throws c10::ValueError, which names the first row that no rank has saved.
   void require_complete(const std::string& name) const;

@@ -168,8 +168,8 @@ void PowerSgd::compress(Factors& factors, const Split& split, bool draw) {
   }
 }
 
-// Draws the seed as numpy's RandomState(seed).randint(1'000'000'000) does: takes 32 bits of the Mersenne Twister, masks
-// them, and repeats this until the number is in range. The number seeds the generator of torch.randn().
+// Draws the seed as numpy's RandomState(seed).randint(1'000'000'000) does, and draws the numbers as torch.randn() does
+// with this seed.
 void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   constexpr std::uint32_t kMask = (1U << 30) - 1, kLast = 999'999'999;
   std::uint32_t seed = 0;

@@ -59,8 +59,8 @@ std::int64_t mod(std::int64_t dividend, std::int64_t divisor) {
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
-  // With 0, 1 or -1, the loop below could run for very long. With any other base, it ends or overflows, and throws,
-  // within 64 steps.
+  // With 0, 1 or -1, the loop below could run for very long. With any other base, the loop ends, or throws because of
+  // an overflow, within 64 steps.
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   std::int64_t result = 1;

@@ -74,11 +74,9 @@ class WorldChecks {
   // Adds the finding and ends the world. Ignores the finding if the world is already ending. Returns to the caller.
   void found(StateFinding finding);
 
-  // Where NaN and Inf come from, as far as operators are watched.
   Origins& origins() noexcept;
-  // The inputs of all-reduces, if they are recorded.
   Reductions& reductions() noexcept;
-  // The watcher of `rank`'s operators; null: none.
+  // Null: no operators are watched.
   operators::OperatorWatcher* watcher_of(int rank) noexcept;
 
   // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.

@@ -9,7 +9,6 @@
 namespace rehearse::comm {
 
 // Sees each call of each rank before it is matched, and the end of those that pass. Faults and checkers implement it.
-// See CommunicatorOptions::interceptor.
 class CallInterceptor {
  public:
   enum class Answer {

@@ -27,7 +27,7 @@ struct CommunicatorOptions {
   // them.
   bool register_groups = true;
 
-  // Sees each call before it is matched. Not owned; null: none.
+  // Not owned; null: none.
   CallInterceptor* interceptor = nullptr;
 };
 

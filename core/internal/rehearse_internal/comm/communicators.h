@@ -70,7 +70,7 @@ class Communicators final : public exec::WaitExplainer {
 
   // A label with that text, which lives as long as this object.
   const std::string* kept_label(const std::string& text);
-  // The label of `rank`; null: none.
+  // Null: none.
   const std::string* label(int rank) const noexcept;
 
   // Names the payload of `rank`'s calls whose only input is this tensor. Reports show the name. If ranks call a

@@ -15,10 +15,10 @@
 
 namespace rehearse::comm {
 
-// The back end behind a rank's c10d::ProcessGroup (type CUSTOM). Only this class knows the signatures of c10d's calls:
-// each function checks its arguments, makes an Operation of them, and passes it to call(), which each kind of back end
-// implements. RankBackend serves worlds of fibers, CheckedBackend ranks that are processes, LoneBackend one rank alone.
-// Libraries above it (DistributedDataParallel, compile()) find its further functions by a dynamic_cast.
+// The back end behind a rank's c10d::ProcessGroup (type CUSTOM). Each function of c10d::Backend checks its arguments,
+// makes an Operation of them, and passes it to call(), which each kind of back end implements. RankBackend serves
+// worlds of fibers, CheckedBackend ranks that are processes, LoneBackend one rank alone. Libraries above it
+// (DistributedDataParallel, compile()) find its further functions by a dynamic_cast.
 //
 // A list of tensors has one tensor, or one for each rank; only coalesced operations take any number. docs/C10D.md says
 // what each method of c10d::Backend does here, and which test covers it.

@@ -56,15 +56,14 @@ class Completion {
   // that are not marked yet. The fabric keeps the tensors until nothing writes to them.
   virtual void on_failed(std::exception_ptr why) noexcept = 0;
 
-  // Calls on_launched() and on_done(), for a fabric without devices.
+  // For a fabric without devices.
   void on_complete() noexcept {
     on_launched();
     on_done();
   }
 };
 
-// Moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out. FakeFabric does so in
-// memory and virtual time.
+// Moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out.
 //
 // The transfer and the completion must stay valid until on_done(), on_failed() or cancel() has returned. launch() does
 // not block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and

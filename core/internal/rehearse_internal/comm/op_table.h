@@ -20,7 +20,6 @@ enum class OpKind : std::uint8_t {
   parts            // consists of the operations in Operation::parts
 };
 
-// Selects tensors of a call.
 enum class OpTensors : std::uint8_t { none, first_input, inputs, outputs };
 
 // How much time a transfer takes, by the algorithms of real back ends. NetworkModel has the formulas.

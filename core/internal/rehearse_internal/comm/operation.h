@@ -22,7 +22,7 @@ using TensorList = c10::SmallVector<at::Tensor, 1>;
 // The name of a tensor's contents, for example a bucket of DDP; see Communicators::name_payload().
 struct PayloadName {
   std::string text;
-  std::uint64_t hash = 0;  // hash of the text
+  std::uint64_t hash = 0;  // of the text
 };
 
 // Data that a layer in front of a fabric attaches to a call, from CallInterceptor::on_call() to Fabric::launch().

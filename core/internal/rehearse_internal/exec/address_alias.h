@@ -6,9 +6,9 @@
 
 namespace rehearse::exec {
 
-// For a file that is loaded more than once: from now on, call sites treat an address inside `copy` as the one at the
-// same offset from `original`. Thus calls from two copies of one line count as calls from one place, and lines are
-// looked up once. Holds for the life of the process. Thread safe.
+// For a file that is loaded more than once: from now on, call sites treat an address inside `copy` as the address at
+// the same offset from `original`, so calls from two copies of one line count as calls from one place. Holds for the
+// life of the process. Thread safe.
 void add_address_alias(std::span<const std::byte> copy, const std::byte* original);
 
 }  // namespace rehearse::exec

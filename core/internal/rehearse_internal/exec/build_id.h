@@ -10,7 +10,6 @@ namespace rehearse::exec {
 // block.
 std::string build_id_at(const void* address);
 
-// The build id of the executable.
 std::string executable_build_id();
 
 // The code that the process has loaded: for the executable and each library its build id or, without one, its file with

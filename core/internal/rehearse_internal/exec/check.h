@@ -25,7 +25,6 @@
 
 namespace rehearse::exec {
 
-// The source text of a check.
 struct CheckText {
   std::string_view condition;
   std::string_view names;  // names of the values, separated by commas

@@ -29,8 +29,7 @@ class Clock {
   virtual bool passes_by_itself() const noexcept { return false; }
 
   // Returns when now() >= `time`, or earlier if something from outside lets a rank go on. Afterwards the timers due by
-  // then fire, and the executor asks its idle policy again. A time in the past has no effect: time never runs
-  // backwards.
+  // then fire. A time in the past has no effect.
   virtual void advance_to(VirtualTime time) noexcept = 0;
 };
 

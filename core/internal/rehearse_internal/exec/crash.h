@@ -14,7 +14,7 @@ class RankExecutor;
 void crash_rank(RankExecutor& executor, int rank);
 
 // Ends the calling rank as if it had called exit(status). `call`: the call for the failure's text, "exit(3) was called
-// in ...". Call it in a fiber of the rank only. Does not return.
+// in ...". Call it in a fiber of the rank only.
 [[noreturn]] void exit_rank(int status, const std::string& call);
 
 // True if the rank's body has neither returned, nor failed, nor crashed.

@@ -46,7 +46,6 @@ struct ExecutorOptions {
   std::uint64_t idle_timed_polls_max = 2'000'000;
 };
 
-// How a run ended.
 enum class Ending {
   all_returned,  // every rank has ended, and nothing ended the world earlier; see RunOutcome::ranks
   rank_failed,   // an exception left a rank's body and the failure sink ended the world
@@ -124,8 +123,8 @@ class RankExecutor {
   RunOutcome run(const std::function<void(int rank)>& body);
 
   // Schedules `work` on a helper fiber of `rank`, in that rank's context: its state, its generator, its rank number.
-  // Work for one rank runs in order, one piece at a time. For example, the end of a collective posts the callbacks of
-  // each rank, because the collective may end in a timer or in another rank's fiber.
+  // Work for one rank runs in order, one piece at a time. For callbacks at the end of a collective, which may end in a
+  // timer or in another rank's fiber.
   void post(int rank, std::function<void()> work);
 
   // Starts another fiber of the calling fiber's rank, the counterpart of a thread. Returns its fiber_of_rank. If `work`

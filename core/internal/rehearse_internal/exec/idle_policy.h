@@ -59,9 +59,9 @@ struct IdleStep {
   std::optional<VirtualTime> hung_since;  // set if the hang began before now
 };
 
-// Decides what happens when no fiber can run. Each mode chooses a policy, along with its Clock and its Fabric. The
-// executor's own policy is VirtualIdlePolicy: time jumps to the next timer, and a world in which nothing can happen any
-// more ends. If ranks have devices, an idle world waits for them: next() looks at the devices, and may wake fibers.
+// Decides what happens when no fiber can run. The executor's own policy is VirtualIdlePolicy: time jumps to the next
+// timer, and a world in which nothing can happen any more ends. If ranks have devices, an idle world waits for them:
+// next() looks at the devices, and may wake fibers.
 //
 // One object per run, called on the executor's thread. next() and time_passed() are called outside of every fiber:
 // next() only while no fiber can run, time_passed() after timers have fired. Must not throw.

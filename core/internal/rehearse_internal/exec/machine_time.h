@@ -5,8 +5,8 @@
 
 namespace rehearse::exec {
 
-// Reads the machine's monotonic clock, even in a rank whose own clocks show the world's time. For the Clock of a
-// real-time mode. Never counts as a poll, and never switches.
+// Reads the machine's monotonic clock, even in a rank whose own clocks show the world's time. Never counts as a poll,
+// and never switches.
 VirtualDuration machine_time() noexcept;
 
 // Reads the machine's real-time clock in the same way. Returns the time since 1970-01-01T00:00:00Z.

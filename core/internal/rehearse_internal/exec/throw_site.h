@@ -24,7 +24,7 @@ class KeepThrowSites {
   ~KeepThrowSites();
 };
 
-// Called for each thrown exception, on its thread, before unwinding begins. `type` is the type of the object.
+// Called for each thrown exception, on its thread, before unwinding begins.
 using ThrowObserver = void (*)(void* exception, const std::type_info& type) noexcept;
 // Sets the process's only observer, for good.
 void observe_throws(ThrowObserver observer) noexcept;

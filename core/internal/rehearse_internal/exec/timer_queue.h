@@ -50,7 +50,7 @@ class TimerQueue {
 
   std::optional<VirtualTime> next_due() const noexcept;
 
-  // Whether there is a timer that may help a rank to go on (not Timer::gives_up).
+  // Whether any armed timer may help a rank to go on (not Timer::gives_up()).
   bool any_moves_on() const noexcept { return give_ups_ < heap_.size(); }
 
   // Fires every timer that is due at `now` or earlier, including those that fired timers arm. Returns how many.

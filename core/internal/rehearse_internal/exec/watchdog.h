@@ -12,8 +12,8 @@
 
 #include <rehearse/exec/time.h>
 
-// A separate thread that watches the threads that run worlds. It decides nothing in a run: it reports where a run is
-// stuck, and asks a run whose time is over to end. It starts with the process's first run or TimeLimit.
+// A separate thread that watches the threads that run worlds. It reports where a run is stuck, and asks a run whose
+// time is over to end. It starts with the process's first run or TimeLimit.
 //
 // A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. The run's thread then
 // neither switches nor computes. When this has lasted ten seconds, stderr names the rank, the call and its place.

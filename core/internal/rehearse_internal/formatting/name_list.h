@@ -6,8 +6,7 @@
 
 namespace rehearse {
 
-// Names as text for people: "a.weight, b.weight". If there are more than eight, shows the first eight: "a, b, c, d, e,
-// f, g, h and 3 more".
+// "a.weight, b.weight". If there are more than eight names, shows the first eight: "a, b, c, d, e, f, g, h and 3 more".
 std::string some_names(std::span<const std::string> names);
 
 }  // namespace rehearse

@@ -15,7 +15,6 @@ namespace rehearse::graph {
 bool is_pure(const Node& node, const GraphModule& module);
 
 // True if the graph has a node, besides placeholders and the output, that is not pure. Then the order of nodes matters.
-// Cost: linear in nodes.
 bool has_effects(const GraphModule& module);
 
 // True if the nodes only compute values, change grad mode or autocast, and change tensors in place as their schemas

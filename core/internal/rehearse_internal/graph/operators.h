@@ -20,7 +20,6 @@ std::optional<c10::OperatorHandle> find_operator(std::string_view target);
 // must call an operator with this schema. Null if the call leaves the argument at its default.
 const Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::size_t index);
 
-// The target for this operator.
 std::string target_of(const c10::OperatorHandle& op);
 
 }  // namespace rehearse::graph

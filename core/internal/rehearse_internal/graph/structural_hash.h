@@ -7,7 +7,7 @@
 
 namespace rehearse::graph {
 
-// Says whether the hash includes the dtypes, sizes and strides of placeholders.
+// Whether the hash includes the dtypes, sizes and strides of placeholders.
 enum class Placeholders { WithForms, OfAnyForm };
 
 // A hash of what a module computes: its type; the ops, targets, arguments and order of its nodes, except the targets of

@@ -54,7 +54,6 @@ class FunctionRecord {
 
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
-  // True if the function's compilations are matched with those of other ranks.
   bool uses_collectives() const noexcept { return uses_collectives_; }
   std::uint64_t calls() const noexcept { return calls_; }
   Doing doing() const noexcept { return doing_; }
@@ -104,7 +103,7 @@ struct Divergence {
   std::string why;                    // Compile::why of one rank: the rank of `compiled` that made its record first
   exec::CallSite where;               // Compile::where of this rank
   std::vector<int> latest;            // ranks of `compiled` that have not called the function since
-  bool communicates = false;          // true if Compile::communicates is true for a rank of `compiled`
+  bool communicates = false;          // Compile::communicates of any rank of `compiled`
 };
 
 // Ordered by function, then by call. Functions of the same name are matched by their order on each rank.

@@ -19,7 +19,7 @@ struct WorldServices {
   RunRecord& record;
   const ShowProgress& show;
   ScratchFolders* scratch = nullptr;  // null: RankContext::scratch_folder() makes the folders
-  WorldGroups groups = {};            // for world_group(); see WorldGroups
+  WorldGroups groups = {};            // for world_group()
 };
 
 // RankContext for ranks that are fibers, whatever moves their bytes. Construct and destroy it in its rank's fiber.

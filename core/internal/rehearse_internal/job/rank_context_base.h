@@ -13,8 +13,7 @@
 
 namespace rehearse {
 
-// Implements the parts of RankContext that are the same in all modes. Keeps results and checks in the run's record, and
-// sets labels by comm::LabelScope.
+// Implements the parts of RankContext that are the same in all modes.
 class RankContextBase : public RankContext {
  public:
   at::Generator& generator() const noexcept final { return generator_; }

@@ -15,7 +15,6 @@ class EndOnFailure final : public exec::FailureSink {
   Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
 };
 
-// Keeps the mismatches of ranks for the report.
 class KeepMismatches final : public comm::CheckerSink {
  public:
   explicit KeepMismatches(std::vector<comm::Mismatch>& kept) : kept_(kept) {}

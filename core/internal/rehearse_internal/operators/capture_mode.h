@@ -64,7 +64,7 @@ class CaptureMode {
   // Null if nothing records the code's calls above autograd, and after the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
 
-  // The recorder of hooks. Null in the same cases as bodies().
+  // Null in the same cases as bodies().
   virtual HookRecorder* hooks() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.

@@ -6,10 +6,9 @@
 
 namespace rehearse::operators {
 
-// These two functions read and set the state of a device's default generator. While the calling fiber's code is being
-// captured, they call operators of LibTorch's dispatcher, rehearse::generator_state(Device) -> Tensor and
-// rehearse::set_generator_state(Tensor, Device). The capture records these operators, and the graph reads and sets the
-// generator of the rank that runs it.
+// The state of a device's default generator. While the calling fiber's code is being captured, both functions call
+// operators of LibTorch's dispatcher, which the capture records. The graph then reads and sets the generator of the
+// rank that runs the graph.
 at::Tensor generator_state(c10::Device device);
 void set_generator_state(const at::Tensor& state, c10::Device device);
 

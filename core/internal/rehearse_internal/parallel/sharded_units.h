@@ -11,7 +11,7 @@
 
 namespace rehearse::parallel {
 
-// The units of a sharded model, and which storage holds which parameter. A compiler cuts its graphs by units.
+// The units of a sharded model, and which storage holds which parameter, for a compiler that cuts its graphs by units.
 class ShardedUnits {
  public:
   // `text`: names the unit in messages, "unit \"blocks.0\"". Units are numbered in the order of these calls.
