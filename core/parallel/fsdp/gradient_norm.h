@@ -10,8 +10,8 @@
 namespace rehearse::parallel {
 
 // The norm of all ranks' `sharded` tensors and of the `common` tensors, which every rank has as a whole. Returns a
-// double on `device`, the same on every rank; 0 if no rank has a tensor. Blocks. The name of the call contains
-// `norm_type` and `max_norm`. All ranks must pass the same values, because calls with different names are a mismatch.
+// double on `device`, the same on every rank; 0 if no rank has a tensor. Blocks. All ranks must pass the same
+// `norm_type` and `max_norm`: the name of the call contains both, and calls with different names are a mismatch.
 // `max_norm` has no other use here.
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,
                          const std::vector<at::Tensor>& common, double norm_type, double max_norm, at::Device device);

@@ -28,8 +28,8 @@ class TimeoutExtension;
 //
 // Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown() block; a collective that differs from the
 // other ranks' call blocks until they have voted (at most a second of virtual time). Fibers: use it only in its own
-// rank, which is checked. Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
-// MismatchError if other ranks made a different call at this position; CommError after the end of the world.
+// rank, which is checked. Errors besides those of DescribedBackend: MismatchError if other ranks made a different call
+// at this position; CommError after the end of the world.
 class RankBackend final : public DescribedBackend {
  public:
   // `rank`: the owner's rank in the group.

@@ -20,7 +20,7 @@ void keep_fiber_local(std::size_t slot, void* made, void (*destroy)(void*) noexc
 }  // namespace detail
 
 // One T for each fiber, value-initialised at the fiber's first access; outside of fibers one for each thread. Use it
-// instead of thread_local: all fibers share a thread, so all ranks would share a thread_local.
+// instead of thread_local, which all ranks would share.
 //
 // A fiber's T is destroyed in that fiber when its work has ended, in reverse order of construction, with the rank's
 // LibTorch state in place. If a fiber could not be unwound, its T is destroyed with the world. In an OpenMP region, the

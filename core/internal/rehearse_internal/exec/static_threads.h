@@ -8,7 +8,7 @@
 namespace rehearse::exec {
 
 // A thread that a rank started while it initialised a static variable, or under std::call_once. Ranks share the
-// variable, but the thread ends with the rank's world, while the variable lives on.
+// variable, and the variable outlives the thread, which ends with the rank's world.
 struct StaticThread {
   int rank = -1;
   CallSite where;

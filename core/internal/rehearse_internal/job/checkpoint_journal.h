@@ -20,7 +20,7 @@ struct RoundNumber {
 };
 
 // The checkpoints (elastic::Checkpoint) that the ranks of a world saved and resumed from, in order of time. The code
-// that runs the world lends the journal to it (exec::WorldLocal). Plain data.
+// that runs the world lends the journal to it (exec::WorldLocal).
 class CheckpointJournal {
  public:
   struct TensorHash {

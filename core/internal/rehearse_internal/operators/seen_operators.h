@@ -31,8 +31,8 @@ class OperatorWatcher {
   // Called after the operator has run, unless it threw. May suspend.
   virtual void after(c10::ArrayRef<c10::IValue> results) = 0;
 
-  // Called right before code that pickles, such as torch::save(), reads the tensor's bytes. That code uses no operator
-  // to read them, so before() is not called for the read.
+  // Called right before code that pickles, such as torch::save(), reads the tensor's bytes, because that code uses no
+  // operator for the read.
   virtual void save(const at::Tensor&) {}
 };
 
