@@ -29,8 +29,7 @@ std::set<std::string_view> back_ends_of(const Dump& dump) {
   return back_ends;
 }
 
-// A recorder belongs to one kind of back end. Two dumps without a common back end recorded different calls, so neither
-// dump tells what the rank of the other dump did.
+// A recorder belongs to one kind of back end, so two dumps without a common back end recorded different calls.
 void require_one_back_end(const Dump& dump, const Dump& first, const std::set<std::string_view>& of_first) {
   const bool share_one = std::any_of(dump.calls.begin(), dump.calls.end(),
                                      [&](const DumpedCall& call) { return of_first.contains(call.backend); });
@@ -43,15 +42,15 @@ void require_one_back_end(const Dump& dump, const Dump& first, const std::set<st
       own.backend, other.backend));
 }
 
-// c10d names some groups by a hash of their members, and the others by a counter.
+// c10d names some groups by a hash of their members.
 bool is_name_of_members(const std::string& name) {
   constexpr std::size_t kDigits = 40;  // of SHA-1
   return name.size() == kDigits && name.find_first_not_of("0123456789abcdef") == name.npos;
 }
 
 // Compares the members of groups whose members cannot differ within a job: the default group, and groups whose names
-// are hashes. The names of all other groups come from a counter, so ranks that call new_group() differently give one
-// name to different groups (see diagnose_creations()).
+// are hashes. c10d names all other groups by a counter, so ranks that call new_group() differently give one name to
+// different groups (see diagnose_creations()).
 class Members {
  public:
   void require_same(const Dump& dump, const DumpedGroup& group) {

@@ -9,8 +9,7 @@
 
 namespace rehearse::sim {
 
-// The bytes are no pickle of plain data, or exceed the limits. what() says what is wrong, for example which opcode at
-// which byte.
+// The bytes are no pickle of plain data, or exceed the limits.
 class PickleError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,9 +21,8 @@ struct PickleLimits {
 };
 
 // Returns the value that a pickle of protocol 2 to 5 holds, as JSON: dicts with texts as keys, lists, tuples (as
-// arrays), texts, numbers, booleans and None. Calls nothing and loads nothing: it refuses the opcodes with which a
-// pickle names or calls code. Takes memory in proportion to the bytes and to the values that `limits` allows. Throws
-// PickleError.
+// arrays), texts, numbers, booleans and None. Refuses the opcodes with which a pickle names or calls code. Takes memory
+// in proportion to the bytes and to the values that `limits` allows. Throws PickleError.
 Json unpickled(std::string_view bytes, PickleLimits limits = {});
 
 }  // namespace rehearse::sim

@@ -14,7 +14,7 @@ constexpr std::size_t kFewItems = 64;  // keys and values together
 
 }  // namespace
 
-// Builds a small dict, such as a frame or an entry. A dump has very many of these.
+// Builds a small dict without a map: a dump has very many of these, such as frames and entries.
 Json Values::few_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const {
   Json object = Json::object();
   for (std::size_t i = 0; i + 1 < items.size(); i += 2)

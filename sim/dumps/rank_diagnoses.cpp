@@ -48,7 +48,6 @@ std::optional<TitledCall> telling_call(int rank, const JobDiagnosis& diagnosis) 
   return diagnosis.last(rank);
 }
 
-// The ranks of all dumps for which `counts(dump)` holds.
 template <class Counts>
 std::vector<int> ranks_whose(const DumpedJob& job, const Counts& counts) {
   std::vector<int> ranks;
@@ -71,7 +70,6 @@ namespace {
 constexpr std::size_t kStacksMost = 64;   // in a report
 constexpr std::size_t kRemarksMost = 16;  // about messages that nobody received
 
-// A stack and its number.
 using FoundStack = std::pair<DumpFacts::Stack, std::size_t>;
 
 void add_ranks(const DumpFacts::Stack& from, DumpFacts::Stack& to) {

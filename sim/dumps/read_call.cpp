@@ -33,8 +33,8 @@ std::vector<std::int64_t> sizes_of(const Field& field) {
   return sizes;
 }
 
-// Finds a type by the name that c10 prints, such as "Float". The placeholder for a missing tensor has a type with a
-// special name.
+// Finds a type by the name that c10 prints, such as "Float". "UNKNOWN_SCALAR" is the type of the placeholder for a
+// missing tensor.
 at::ScalarType dtype_of(const Field& field) {
   static const auto known = [] {
     std::map<std::string, at::ScalarType, std::less<>> names;

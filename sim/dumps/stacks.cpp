@@ -16,7 +16,6 @@ constexpr std::string_view kLibraries[] = {"-packages/torch/", "/torch/csrc/", "
 
 bool has(std::string_view file, std::string_view part) { return file.find(part) != std::string_view::npos; }
 
-// Files of Python itself, written in Python or in C.
 bool is_of_python(std::string_view file) {
   if (file.ends_with(".py")) return has(file, "/lib/python3") && !has(file, "-packages/");
   return file.ends_with(".c") && (has(file, "Python/") || has(file, "Objects/") || has(file, "Modules/"));

@@ -104,8 +104,8 @@ std::string StoreHistory::of_wait(const std::string& key) const {
                      key, *other, of_other.value, of_other.rank, at(of_other.where));
 }
 
-// `rank` did not find a key. Says which rank found that key, or another one, at the same call site, and which rank
-// later set the key that `rank` did not find.
+// `rank` did not find a key. Says which rank found a key at the same call site, and which rank set the missing key
+// later.
 std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);

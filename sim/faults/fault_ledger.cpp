@@ -86,8 +86,8 @@ void FaultLedger::arm(std::size_t index, VirtualTime due) {
   }
 }
 
-// True if a restart follows this fault, directly or through other faults that follow it without a call. The recursion
-// ends, because faults that form a ring of "on" are never armed.
+// True if a restart follows this fault, directly or through other faults that need no call. The recursion ends, because
+// faults that form a ring of "on" are never armed.
 bool FaultLedger::leads_to_restart(std::size_t index) const {
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;

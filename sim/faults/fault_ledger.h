@@ -51,7 +51,6 @@ class FaultLedger {
   void count_store_call(int rank) { ++made_.store_calls[rank]; }
   void count_write(int rank) { ++made_.writes[rank]; }
 
-  // See hash_of().
   std::uint64_t hash() const { return hash_of(plans_); }
 
   // Call this after the run. `groups` holds all groups of the run.

@@ -10,8 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The part of the text that says what happens: "corrupt with=bit" from "corrupt rank=1 at=allreduce#2 with=bit". The
-// rest says when, and on which rank.
+// The part of the text that says what happens: "corrupt with=bit" from "corrupt rank=1 at=allreduce#2 with=bit".
 std::string effect_of(Fault fault) {
   if (fault.verb != Fault::Verb::partition) fault.ranks.clear();
   fault.at.reset();

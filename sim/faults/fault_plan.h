@@ -24,7 +24,7 @@ struct FaultPlan {
   const Fault* fault = nullptr;
   FaultLine line;
   std::map<int, Target> targets;  // by rank
-  std::uint64_t drawn = 0;        // how often the Oracle drew for it
+  std::uint64_t drawn = 0;        // how often the oracle drew for it
 };
 
 bool is_of(const Fault& fault, int rank);

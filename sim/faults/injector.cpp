@@ -132,7 +132,7 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Interce
          (point->op.empty() ? all_calls_.at(intercepted.rank) : calls_.at({intercepted.rank, intercepted.call.type}));
 }
 
-// Carries out a fault at a call of a group. If a verb acts in the same way at any call, act_on_rank() carries it out.
+// Carries out a fault at a call of a group.
 auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {

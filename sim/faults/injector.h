@@ -45,7 +45,6 @@ class FaultInjector final : public comm::CallInterceptor {
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
  private:
-  // One call, with its group, rank and number.
   struct InterceptedCall {
     comm::Operation& call;
     const comm::GroupIdentity& group;

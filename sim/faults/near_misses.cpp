@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t kNamesShown = 8;
 constexpr std::size_t kNumbersShown = 5;
 
-// For example "an allreduce".
 std::string with_article(std::string_view name) {
   const bool is_vowel = std::string_view("aeiou").find(name.front()) != std::string_view::npos;
   return fmt::format("{} {}", is_vowel ? "an" : "a", name);

@@ -35,8 +35,7 @@ class NearMisses {
     refuse(why);
   }
 
-  // The number of calls of the fault's kind, whatever the numbers of these calls are. If the fault names a label, only
-  // calls with that label count.
+  // The number of calls of the fault's kind. If the fault names a label, only calls with that label count.
   std::uint64_t calls() const noexcept { return calls_; }
 
   // Why the fault did not fire on `rank`. Empty: nothing is known except that no call fitted.

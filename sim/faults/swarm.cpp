@@ -22,10 +22,10 @@ std::uint32_t below(std::size_t bound, Decisions& decisions) {
   return decisions.choose(ChoiceKind::fault, candidates);
 }
 
-// The ways in which a swarm may determine the moment of a fault.
 enum class When { call, at, chance, time, first };
 
-// The ways among which the swarm draws. Empty if the family states the moment, or needs no moment.
+// The ways to set the moment of the fault, among which the swarm draws. Empty if the family states the moment, or needs
+// no moment.
 std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;

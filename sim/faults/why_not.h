@@ -14,7 +14,7 @@
 
 namespace rehearse::sim {
 
-// How many calls of each kind every rank made, that is, how often a fault might have fired.
+// How many calls of each kind every rank made.
 struct CallsMade {
   using OfRanks = std::map<int, std::uint64_t>;
   OfRanks calls, store_calls, writes;

@@ -21,7 +21,7 @@ struct Environment {
   std::optional<std::chrono::seconds> time_limit;  // for each run, in real time
 };
 
-// A variable has a value that makes no sense. The text names the variable and its value, and says what would be right.
+// A variable has a value that makes no sense.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -5,14 +5,13 @@
 
 namespace rehearse {
 
-// Identifies a call of check().
 struct CheckIdentity {
   std::string name;     // "Suite.Test", "Suite.Test#2" for the test's second check; "check" outside tests
   std::string folder;   // the name without characters that separate paths
   std::string command;  // runs the test alone: "./my_test --gtest_filter=Suite.Test"
 };
 
-// Counts the running test's checks; call it once for each check.
+// Counts the running test's checks: call it once for each check.
 CheckIdentity next_check();
 
 }  // namespace rehearse

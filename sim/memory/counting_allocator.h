@@ -13,12 +13,10 @@ class MemoryMeter;
 // removes the allocator.
 void begin_counting(MemoryMeter& meter);
 
-// Subtracts from the rank's account the memory that it has allocated and that nobody has freed yet. No account contains
-// this memory any more.
+// Subtracts from the rank's account the memory that nobody has freed yet. No account contains this memory any more.
 void forget_taken(MemoryMeter& meter, int rank) noexcept;
 
-// Forgets all memory that `meter` counts. From now on the allocator does not call `meter` any more, even if somebody
-// frees such memory.
+// Forgets all memory that `meter` counts. The allocator never calls `meter` again, even if somebody frees such memory.
 void end_counting(MemoryMeter& meter) noexcept;
 
 }  // namespace rehearse::sim

@@ -18,9 +18,9 @@ namespace rehearse::sim {
 // CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
 // on a device, and takes nothing.
 //
-// A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). While a meter exists,
-// LibTorch's CPU allocator is a counting one (see begin_counting()). Tensors may outlive the meter. Construct, use and
-// destroy the meter on the executor's thread; nothing blocks.
+// A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). The constructor calls
+// begin_counting(). Tensors may outlive the meter. Construct, use and destroy the meter on the executor's thread;
+// nothing blocks.
 class MemoryMeter {
  public:
   // `limit`: the bytes that each rank has; 0: no limit. `call_sites`: record where allocations are made (slow: one

@@ -98,7 +98,7 @@ Cost pieces_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
   return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
 }
 
-// Null for an operation with parts, because each part has its own formula.
+// Null for an operation with parts: each part has its own formula.
 constexpr Formula formula_of(comm::OpTime time) noexcept {
   switch (time) {
     case comm::OpTime::one_message:
@@ -131,8 +131,7 @@ Cost cost_of(const comm::Transfer& transfer) {
   return formula(transfer, n);
 }
 
-// The latencies and bytes of the call. If the call has parts, takes the sum of the parts' bytes, and the largest number
-// of latencies that a part has.
+// For a call with parts: the largest number of latencies among the parts, and the sum of their bytes.
 std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
   if (transfer.calls.front()->parts.empty()) {
     const Cost cost = cost_of(transfer);

@@ -8,8 +8,7 @@
 
 namespace rehearse::sim {
 
-// A report with the facts that every report states, whatever became of the run: program, ranks, seed, schedule,
-// version.
+// A report with the facts that every report states, whatever became of the run.
 Report begun_report(const WorldOptions& options, std::string program = "");
 
 }  // namespace rehearse::sim

@@ -29,7 +29,7 @@ struct ListedResult {
 };
 
 // A file keeps the bytes of a tensor if they are at most `tensor_bytes`, and at most `file_bytes` together with the
-// bytes that it keeps already. Of other tensors it keeps only the hash and `least`, `most`, `norm`.
+// bytes that the file keeps already. Of other tensors the file keeps no bytes.
 struct ResultLimits {
   std::size_t tensor_bytes = std::size_t{1} << 20;
   std::size_t file_bytes = std::size_t{32} << 20;

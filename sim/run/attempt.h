@@ -15,7 +15,7 @@
 // The command and check() both start their runs through this file.
 namespace rehearse::sim {
 
-// The program to run, with its options. Two runs that are to be compared need the same options.
+// Two runs that are compared need the same options.
 struct AttemptOptions {
   std::string program;  // its name in reports and logs
   WorldOptions world;
@@ -26,11 +26,10 @@ struct AttemptOptions {
   std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show = {};
 };
 
-// A finished run.
 struct Attempt {
   Report report;  // has the program's name; the caller fills in files and replay line
   RunPath path;
-  std::unique_ptr<const World> world;  // the world that ran
+  std::unique_ptr<const World> world;
 
   const comm::EventLog& events() const noexcept { return world->events(); }
 };
@@ -39,12 +38,11 @@ struct Attempt {
 // options. Blocks until every rank has ended. Throws what World::run() throws.
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers = nullptr);
 
-// If a run has ended, and the second run with which to compare it was interrupted, the report's headline contains this
-// text.
+// The headline begins with this text if the second of two runs that are compared was interrupted.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
-// True if `second`, another run of the same seed, took the same path as `first`. If `second` took another path or was
-// interrupted, changes the verdict and headline of `first` to say so.
+// True if `second`, another run of the same seed, took the same path as `first`. Otherwise changes the verdict and
+// headline of `first` to say so.
 bool took_same_way(Attempt& first, const Attempt& second);
 
 }  // namespace rehearse::sim

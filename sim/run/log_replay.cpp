@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kOtherWay = "the replay differs from the log: ";
 
-// The moment at which the logged run was interrupted. Empty if it was not interrupted, or if only a second run, made
-// for comparison, was interrupted, because the log has the decisions of the first run.
+// The moment at which the logged run was interrupted. Empty if the run was not interrupted. Also empty if only a second
+// run, made for comparison, was: the log has the decisions of the first run.
 exec::Interruption interruption_of(const Report& report) {
   const bool itself = report.verdict == Verdict::interrupted && report.headline.find(kInSecondRun) == std::string::npos;
   return itself ? exec::Interruption{report.switches, report.end_time} : exec::Interruption{};

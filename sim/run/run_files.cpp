@@ -42,7 +42,7 @@ constexpr std::array kReportFiles{
         Written::when_asked},
 };
 
-// For example "a", "a and b", "a, b and c".
+// For example "a, b and c".
 std::string listed(const std::vector<std::string>& names) {
   const auto before = names.size() - 1;
   if (before == 0) return names.front();

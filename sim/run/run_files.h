@@ -19,7 +19,6 @@
 // row in run_files.cpp.
 namespace rehearse::sim {
 
-// The data from which report files are made.
 struct RunResults {
   const Report& report;
   const comm::EventLog* events = nullptr;            // null: lost with the process that ran

@@ -107,8 +107,8 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
           [=](const Scenario& scenario) { return toml_text(texts[index_of(scenario)]); }};
 }
 
-// Prints the key only if its value differs from the default. So scenarios that do not use the key are printed as they
-// were before the key existed.
+// Prints the key only if its value differs from the default, so that scenarios without the key print as before the key
+// existed.
 inline ScenarioKey unless_default(ScenarioKey key) {
   const std::string unprinted = key.print(Scenario());
   key.print = [unprinted, always = key.print](const Scenario& scenario) {
@@ -228,7 +228,7 @@ ScenarioKey flops(std::string_view name, std::string takes, Field field) {
               units::print_flops, field);
 }
 
-// An array of texts, one for each fault family. A swarm draws its faults from these families.
+// An array of texts, one for each fault family.
 template <class Field>
 ScenarioKey fault_families(std::string_view name, std::string takes, Field field) {
   return {name, std::move(takes),
@@ -255,9 +255,7 @@ ScenarioKey fault_families(std::string_view name, std::string takes, Field field
           }};
 }
 
-// The key that says whether the run writes this file.
 inline ScenarioKey report_file(const ReportFile& file) {
-  // For a file that is written only on request, the key is printed only if the file is wanted.
   const bool always = file.written == Written::always;
   std::string takes = fmt::format("whether `{}` is written", file.name);
   if (!always) {

@@ -27,7 +27,6 @@ const toml::table* subtable(Section& top, const toml::table& file, std::string_v
   return file[name].as_table();
 }
 
-// Says why there is no such program, and what to do about it.
 std::string unknown_program(const std::string& name, const std::string& executable) {
   std::vector<std::string> names;
   for (const auto* program : programs()) names.push_back(program->name);

@@ -26,8 +26,8 @@ struct ScenarioKey {
 struct ScenarioSection {
   std::string_view name;  // empty: the file's top level
   std::vector<ScenarioKey> keys;
-  // Tells whether to_toml() prints the section; empty: always. It leaves out sections that are off, so that scenarios
-  // without them are printed as they were before these sections existed.
+  // Tells whether to_toml() prints the section; empty: always. False for a section that is off, so that scenarios
+  // without the section print as before the section existed.
   std::function<bool(const Scenario& scenario)> is_printed = {};
 };
 

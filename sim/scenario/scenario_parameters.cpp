@@ -11,7 +11,6 @@
 namespace rehearse::sim {
 namespace {
 
-// A text that names a place relative to the scenario file becomes that path.
 ParameterValue resolved(ParameterValue value, const std::filesystem::path& base) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return value;

@@ -21,8 +21,8 @@ std::string question(const Decision& decision) {
   return fmt::format("{} among {}", to_string(decision.kind), decision.options);
 }
 
-// Taking a graph from a folder of compiled graphs is a choice only if the folder contains the graph. So runs with
-// different folders make different choices.
+// Taking a compiled graph from a folder is a choice only if the folder contains the graph, so runs with different
+// folders make different choices.
 std::string about_folders(const std::optional<Decision>& expected, const std::optional<Decision>& found) {
   const bool had = expected && expected->kind == ChoiceKind::compile_cache;
   const bool has = found && found->kind == ChoiceKind::compile_cache;

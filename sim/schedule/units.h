@@ -9,8 +9,8 @@
 
 // Quantities as people write them: a number, perhaps a space, and a unit ("30min", "8 MiB", "1.5us"). The unit is
 // required, even for 0: "0s". Parsing returns nothing for a text that is no such quantity, is negative, or does not fit
-// into the type. The print functions return a text that parses to the same value, except above 2^53 ns or bytes: there
-// the parsed value may be rounded, because parsing reads a double.
+// into the type. The print functions return a text that parses to the same value, unless the value is one that does not
+// parse.
 namespace rehearse::sim::units {
 
 // Units: ns, us, ms, s, min, h. A duration is a whole number of nanoseconds.

@@ -60,7 +60,6 @@ comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options
   return communication;
 }
 
-// The parts of a simulation that carry out its deliberate faults.
 class Faults {
  public:
   Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs,

@@ -92,8 +92,7 @@ class World::Impl {
     explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
-    // A user who interrupts a run does not want to wait for a second one. This report already tells where the ranks
-    // were.
+    // A user who interrupts a run does not want to wait for a second one.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
     const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
     if (!worth_it || !options_.explain_failures) return report;
@@ -107,7 +106,7 @@ class World::Impl {
     return sim::build_report(options_, *record_);
   }
 
-  // Repeats the run with the same decisions, and this time records where each operation is called.
+  // Repeats the run with the same decisions, and records where each operation is called.
   Report explained(Report report, const Body& body, ScratchFolders& scratch) {
     WorldOptions again = options_;
     again.call_sites = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CPU time of the state checkers, per rank: a DDP step (an MLP 1024-1024-1024-10, batch 8, SGD) with a checker that
-// looks at every step, compared with the same step without a checker. The two variants take turns. `ratio` is the least
+// looks at every step, compared with the same step without a checker. The variants take turns. `ratio` is the least
 // time with the checker, divided by the least time without.
 //   state_checks/replicas, /draws, /finite   [checks] of the world
 //   state_checks/called                      ctx.check_replicas() and ctx.check_finite() after each step

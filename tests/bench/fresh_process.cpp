@@ -13,7 +13,7 @@
 namespace rehearse::bench {
 namespace {
 
-// Starts this program with `arguments`, and returns a stream with its output. Sets `child` to the process id.
+// Starts this program. Returns a stream with its output, and sets `child` to the process id.
 std::FILE* start(const std::vector<std::string>& arguments, pid_t& child) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");

@@ -72,7 +72,7 @@ double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle, void
 double plain_yields(int fibers) {
   double start = 0;
   double end = 0;
-  // Uses a thread of its own, so that Boost's own round robin schedules the fibers, not our scheduler.
+  // On another thread, Boost's own round robin schedules the fibers, not our scheduler.
   std::thread([&] {
     std::vector<boost::fibers::fiber> running;
     for (int id = 0; id < fibers; ++id) {

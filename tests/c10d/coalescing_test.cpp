@@ -19,7 +19,6 @@ at::Tensor of_rank(int rank, at::IntArrayRef sizes, std::int64_t salt) {
   return (at::arange(count, at::kDouble) * (rank + 1) + static_cast<double>(salt)).reshape(sizes);
 }
 
-// Runs `body` for every group size and seed.
 void for_worlds(const std::function<void(RankContext&)>& body) {
   for (const int ranks : {1, 2, 3, 5}) {
     for (const std::uint64_t seed : {1, 2, 3}) {
@@ -85,7 +84,6 @@ TEST(Coalesced, TensorForms_GatherAndScatterEachTensor) {
   });
 }
 
-// Coalesces a pipeline's step: sends, receives and several collectives.
 TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
   for_worlds([](RankContext& ctx) {
     const int n = ctx.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: our groups support the functions of c10d::ProcessGroup that split and merge groups, and Group::shrink(),
-// which c10d::ProcessGroup lacks. All of these work under any schedule of the ranks.
+// which c10d::ProcessGroup lacks.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -29,7 +29,6 @@ TEST(GroupsFromGroups, SplitGroup_ReducesAmongItsMembers) {
     EXPECT_EQ(half->getGroupDesc(), "every other rank");
     EXPECT_EQ(half->getDefaultBackend()->getBackendOptions()->timeout, std::chrono::milliseconds(70));
     EXPECT_EQ(sum_over(half, ctx.rank()), ctx.rank() % 2 == 0 ? 6 : 9);
-    // Split the split group again.
     if (half.rank() == 2) return;
     const Group pair(half->splitGroup({0, 1}, {}, {}, {}, {}));
     EXPECT_EQ(sum_over(pair, ctx.rank()), ctx.rank() % 2 == 0 ? 2 : 4);
@@ -51,7 +50,7 @@ TEST(GroupsFromGroups, MergeRemoteGroup_JoinsRanksOfDifferentGroups) {
   });
 }
 
-// One member never joins. The other one waits for the key of that member, in virtual time.
+// The rank that joins waits for the other rank's key, in virtual time.
 TEST(GroupsFromGroups, MergeThatOneRankNeverJoins_TimesOutInTheStore) {
   check({.ranks = 2}, [](RankContext& ctx) {
     if (ctx.rank() == 1) return;

@@ -81,7 +81,6 @@ TEST(Timeouts, LatePeerThatDoesNotCatch_IsATimeoutThatSaysWhose) {
             "rank 1: allreduce #1 on group \"world\" is over: it timed out on rank 0 at 3000 ms of virtual time");
 }
 
-// A program that catches the timeout runs on. One that does not catch it ends as a deadlock.
 TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
   for (const bool catches : {true, false}) {
     for (const int ranks : {2, 3, 8}) {
@@ -149,8 +148,7 @@ TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// isCompleted() becomes true after a failure, too, so a program that only polls does not notice the failure. The report
-// still names the call that rank 2 left out.
+// isCompleted() becomes true after a failure, too, so a program that only polls does not notice the failure.
 TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsReported) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;

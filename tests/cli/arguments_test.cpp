@@ -24,7 +24,6 @@ constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job 
 
 class Arguments : public ::testing::Test {
  protected:
-  // Runs the command and checks that it refuses with exactly this text.
   void refuses(const std::vector<std::string>& arguments, const std::string& text) {
     const auto finished = run_process(CLI_JOB, arguments, folder_);
     EXPECT_EQ(finished.exit_code, 64);
@@ -55,7 +54,6 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
           "job explain: there is no option \"--seed\"\nusage: job explain FILE... [options]   (see job explain "
           "--help)\n");
   refuses({"--verison"}, std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
-  // No option is similar enough to suggest.
   refuses({"--verbose"}, std::string("job: there is no option \"--verbose\"\n") + kUsage);
 }
 

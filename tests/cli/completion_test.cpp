@@ -30,7 +30,7 @@ class Completion : public ::testing::Test {
     return run_process("/usr/bin/env", {program, "-c", line}, folder_);
   }
 
-  // Returns what bash offers for these words, one offer per line. The user is typing the last word.
+  // What bash offers while the user types the last of these words, one offer per line.
   std::string offered(const std::string& words) const {
     return shell("bash", "compopt() { :; }; source complete.bash; COMP_WORDS=(job " + words +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _job; printf '%s\\n' \"${COMPREPLY[@]}\"")

@@ -26,7 +26,6 @@ constexpr const char* kNeedsReal =
 constexpr const char* kUsage = "usage: job run|sweep|replay|explain|html|merge|list|completion ...   (see job --help)";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)";
 
-// The error text with which the command refuses these words.
 std::string refusal(std::vector<const char*> words) {
   words.insert(words.begin(), "job");
   try {

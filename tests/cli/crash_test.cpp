@@ -71,13 +71,12 @@ TEST_F(Crash, EachWayToDie_IsReported) {
   }
 }
 
-// The handler of the guard page prints on stderr which setting to raise.
 TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   scenario("recursion");
   EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
 }
 
-// No process can handle SIGKILL. So a second process watches the run, and writes a report of what it knows. The log was
+// No process can handle SIGKILL. A second process watches the run, and writes a report of what it knows. The log was
 // written before the run.
 TEST_F(Crash, Kill_LeavesReportAndLog) {
   scenario("kill");
@@ -114,8 +113,7 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
 }
 
-// The rank closes all files except the standard ones, and thus the command's own files. Nevertheless, stdout has the
-// whole report, and the exit code matches it.
+// The rank closes all files except the standard ones, and thus the command's own files.
 TEST_F(Crash, RankThatClosesFilesOfOthers_ChangesNothing) {
   const struct {
     const char* by;

@@ -8,9 +8,8 @@
 
 #include "cli/process.h"
 
-// Contract: one rule decides whether a run meets its scenario's expected verdict. The rule is the same in `run` and
-// `sweep`, and does not depend on whether the process of the run survives. Only SIGKILL of the command itself is a
-// failure in any case.
+// Contract: `run` and `sweep` decide by one rule whether a run meets its scenario's expected verdict. The rule does not
+// depend on whether the process of the run survives. Only SIGKILL of the command itself is a failure in any case.
 namespace rehearse::test {
 namespace {
 

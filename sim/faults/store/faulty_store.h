@@ -13,8 +13,8 @@
 
 namespace rehearse::sim {
 
-// A rank's handle of the store in a world with faults: faults act on each call before and after it goes to the store
-// below. Blocks and throws as that store and StoreFaults::before() do.
+// A rank's handle of the store in a world with faults. Faults act before and after each call of the store below. Blocks
+// and throws as that store and StoreFaults::before() do.
 class FaultyStore final : public ForwardingStore {
  public:
   FaultyStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreFaults> faults);

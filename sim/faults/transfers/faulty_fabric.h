@@ -18,8 +18,8 @@
 namespace rehearse::sim {
 
 // A fabric in front of another one. It moves calls later or corrupts their data, as delay(), reorder() and corrupt()
-// request. If a partition stops a transfer, the fabric holds the transfer until the partition ends. It passes
-// everything else on. The constructor's arguments must outlive it.
+// request. If a partition stops a transfer, the fabric holds the transfer until the partition ends. The constructor's
+// arguments must outlive it.
 class FaultyFabric final : public comm::ForwardingFabric {
  public:
   FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);

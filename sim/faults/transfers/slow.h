@@ -9,7 +9,7 @@
 
 namespace rehearse::sim {
 
-// The factor by which the faults slow `rank` down; 1: not at all.
+// The factor by which the faults slow `rank` down.
 double slowness(const std::vector<Fault>& faults, int rank);
 
 // The same model, but everything takes `factor` times as long.

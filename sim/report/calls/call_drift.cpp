@@ -53,8 +53,7 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
     const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(from);
     const auto other = more.begin() + static_cast<std::ptrdiff_t>(from + apart);
     if (!std::equal(begin, begin + static_cast<std::ptrdiff_t>(rest), other)) continue;
-    // A single equal call may be chance. And a call that `fewer` makes later was not left out, but made in another
-    // order.
+    // A single equal call may be chance. A call that `fewer` makes later was not left out, but made in another order.
     const bool is_swapped = std::any_of(more.begin() + static_cast<std::ptrdiff_t>(from), other, [&](const auto& call) {
       return std::find(begin, fewer.end(), call) != fewer.end() && std::find(other, more.end(), call) == more.end();
     });
@@ -91,13 +90,13 @@ std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
   return sides;
 }
 
-// Says how two sides differ. `most` has at least as many ranks as `others`.
+// Says how two sides differ.
 class DriftText {
  public:
   DriftText(const comm::EventLog& log, const Places& places, const std::string& group)
       : log_(log), places_(places), group_(group) {}
 
-  // Nothing if no side skipped calls of the other.
+  // `most` has at least as many ranks as `others`. Nothing if no side skipped calls of the other.
   std::optional<CallDrift> of(const AlikeCalls& most, const AlikeCalls& others) const {
     const bool tie = most.ranks.size() == others.ranks.size();
     if (const auto drift = left_out(others.calls, most.calls)) return left_out_by(others, most, *drift, tie);
@@ -110,7 +109,6 @@ class DriftText {
   }
 
  private:
-  // For example "rank 2 is out of step from #4 of group "world" on: it left out ...".
   CallDrift out_of_step(const std::vector<int>& ranks, const Drift& drift, const std::string& what) const {
     const bool one = ranks.size() == 1;
     auto from = fmt::format("#{} of group \"{}\"", drift.from + 1, group_);

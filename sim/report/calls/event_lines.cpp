@@ -43,7 +43,7 @@ std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdi
   std::vector<Line> lines;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   const auto events = log.kept();
-  // Go backwards, and stop after the last line to show. So calls that are not shown need no text.
+  // Go backwards, so that calls that are not shown need no text.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     const std::string where = places.text(log.call_site(*event));
     const std::string& note = log.note(*event);

@@ -37,8 +37,7 @@ class VerdictFinder {
     verdict();
     if (is_of_waits()) diagnosis_.headline.insert(0, left_by_the_ended());
     // Earlier causes stand first. A wait or a mismatch may follow from a call that a rank left out long before, or from
-    // a function that a rank compiled alone. A wait may also follow from a group that a rank did not make. Everything
-    // may follow from an exception that was unwinding a rank.
+    // a function that a rank compiled alone. A wait may also follow from a group that a rank did not make.
     const auto drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
     if (!drifts.empty()) begin_with({drifts.front().text + "; ", {drifts.front().cause}});
     diagnosis_.headline.insert(0, group_left_out());
@@ -206,7 +205,6 @@ class VerdictFinder {
     return "";
   }
 
-  // True if a call on the group waits for a rank that has not made the group.
   bool is_awaited(const comm::PendingGroup& group) const {
     const auto is_missing = [&](int rank) {
       return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
@@ -261,10 +259,9 @@ class VerdictFinder {
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
   }
 
-  // In a real job, where each rank is a process, a rank is not blocked by a lock that another rank holds, or by an
-  // initialisation that another rank has begun. So only the simulation has such a deadlock, and the headline says so.
-  // This function parses the texts of core/exec, because they have the name of the lock or the initialisation. It
-  // returns a text only if the headline mentions the wait.
+  // Only a simulation has a deadlock at a lock or an initialisation that ranks share: in a real job, each rank is a
+  // process. Says so if the headline mentions such a wait. Parses the texts of core/exec, because they name the lock or
+  // the initialisation.
   std::string shared_lock(const std::string& headline) const {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
@@ -289,12 +286,10 @@ class VerdictFinder {
   }
 
   // A timeout fired although some rank could still go on. Nobody knows whether the missing ranks were late or would
-  // never have come, because the world ended first. The waits at that moment are the evidence. Ranks whose own timeout
-  // fired are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from
-  // the failing rank on lead to ranks that have returned or crashed, or form a ring, more time would not have helped: a
-  // deadlock. Otherwise it was a timeout, and the headline says in the past tense what the culprits were doing when the
-  // timeout fired. If the failing rank waited for no particular rank, the headline has its error first. If it waited
-  // for a key of the store, the ranks that were still under way come next.
+  // never have come, because the world ended first. Ranks whose own timeout fired are unwinding by now, so the waits
+  // that they gave up are added to the waits of the others. If all waits from the failing rank on lead to ranks that
+  // have returned or crashed, or form a ring, more time would not have helped: a deadlock. Otherwise it was a timeout,
+  // and the headline says in the past tense what the culprits were doing when the timeout fired.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;
@@ -308,7 +303,6 @@ class VerdictFinder {
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
-    // A wait is hopeless if no other rank could still have ended it.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;

@@ -35,8 +35,7 @@ std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecor
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 
-// The words that say that `ranks` did not make a call: "has ended without", or "never came to" if not all of them have
-// returned.
+// For a call that `ranks` did not make: "has ended without", or "never came to" if not all of them have returned.
 std::string_view absence_of(const std::vector<int>& ranks, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim

@@ -89,7 +89,6 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
       if (headline.find(text) == std::string::npos) remarks.push_back(describe_ranks(ranks) + ": " + text);
     }
   }
-  // Skip texts that the headline already contains.
   for (auto& text : compile_remarks(record, places)) {
     if (headline.find(text) == std::string::npos) remarks.push_back(std::move(text));
   }

@@ -123,9 +123,8 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   return diagnosis;
 }
 
-// Follows all waits from `rank`. The wait of `rank` is not hopeless if these waits lead to at least one rank that might
-// have gone on: a rank that was stopped or has failed (its next step is unknown), or a rank that waited for no other
-// rank.
+// The wait is not hopeless if it leads to a rank that might have gone on: a rank that was stopped or has failed (its
+// next step is unknown), or a rank that waited for no other rank.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);
@@ -137,7 +136,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
     const auto state = lines[static_cast<std::size_t>(next)].state;
     if (ended_.contains(next) && state != RankOutcome::returned && state != RankOutcome::crashed) return false;
     for (const auto* const call : calls[next]) {
-      // The rank waits for no other rank, so it may go on. Threads of `rank` itself do not matter.
+      // Other threads of `rank` itself do not matter.
       if (call->waits_for.empty() && next != rank) return false;
       for (const int to : call->waits_for) {
         if (seen.insert(to).second) to_see.push_back(to);
@@ -147,8 +146,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-// Nobody knows which rank would have set a store's key, so the text names the ranks that were still under way. It does
-// not say which ranks wait for those ranks, because such waits did not cause this timeout.
+// Does not say which ranks wait for the named ranks, because those waits did not cause this timeout.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });

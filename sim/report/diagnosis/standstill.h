@@ -21,7 +21,7 @@ class RankOutcomes;
 enum class OtherRanks { ended, not_come };
 
 // Explains a standstill. Blames, in this order, ranks that have ended, a cycle of waits, and ranks that wait for no
-// other rank. Call add() for each blocked rank. OtherRanks tells what all other ranks have done.
+// other rank. Call add() for each blocked rank.
 class Standstill {
  public:
   // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no

@@ -7,8 +7,7 @@
 
 namespace rehearse::sim {
 
-// Numbers as bytes, seven bits in each byte, the lowest first; the eighth bit says that more bytes follow. Small
-// numbers take one byte.
+// Numbers as bytes, seven bits in each byte, the lowest first; the eighth bit says that more bytes follow.
 class ByteText {
  public:
   void add(std::uint64_t number);

@@ -37,7 +37,6 @@ struct SameFunctions {
   std::vector<const compiler::FunctionRecord*> records;
 };
 
-// Adds when each of the functions began this compilation.
 void add_times(SameFunctions& same, std::size_t compile) {
   std::vector<VirtualTime> times;
   for (const auto* const record : same.records) {

@@ -72,7 +72,7 @@ class EventTimeline {
       kind.any_peer = event.peer < 0;
       if (!kind.any_peer) kind.peer_offset = event.peer - event.rank;
     }
-    // A rank usually does what the rank before it did, so try that kind first.
+    // Consecutive events usually have one kind, so try the last kind first.
     if (last_ && last_->first == kind) return last_->second;
     const auto [known, is_new] = kinds_.try_emplace(kind, static_cast<std::uint32_t>(timeline_.kinds.size()));
     if (is_new) timeline_.kinds.push_back(kind);

@@ -10,8 +10,9 @@
 
 namespace rehearse::sim {
 
-// A text as the content of an element or of a quoted attribute. ASCII control characters other than tab and line end
-// (HTML does not allow them), characters that reverse the text after them, and bytes that are not UTF-8 become U+FFFD.
+// A text as the content of an element or of a quoted attribute. Puts U+FFFD in place of each control character except
+// tab and line end (HTML allows no others), of each character that reverses the text after it, and of each byte that is
+// not UTF-8.
 std::string html_text(std::string_view text);
 
 // JSON as the content of a script element: nothing in it can end that element or begin a comment.

@@ -16,7 +16,6 @@
 // its scripts (assets) draw them. Equal data give equal bytes. Source lines come from the files as they are now.
 namespace rehearse::sim {
 
-// The data of a run from which a page is made.
 struct PageRun {
   const Report& report;
   std::vector<int> culprits = {};      // culprits_of(report)

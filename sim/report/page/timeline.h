@@ -45,7 +45,7 @@ struct Timeline {
     std::int64_t created = 0;
     std::int64_t started = kNever;  // when the last rank, or the peer, arrived
     std::int64_t ended = kNever;
-    bool failed = false;  // true: it ended in a failure
+    bool failed = false;
     bool operator==(const Call&) const = default;
   };
   // A stretch of a rank's own work, such as "backward of submod_1".

@@ -70,7 +70,7 @@ class CallWriter {
   std::unordered_map<std::uint64_t, Interval> intervals_;
 };
 
-// Writes, for each failed call, how many calls lie between it and the previous failed call. Few calls fail.
+// Writes, for each failed call, how many calls lie between it and the previous failed call: few calls fail.
 std::string failure_text(const Timeline& timeline) {
   ByteText bytes;
   std::uint64_t position = 0, next = 0;
@@ -98,7 +98,8 @@ std::string span_text(const Timeline& timeline) {
   return bytes.base64();
 }
 
-// The result of `write`. If it is longer than `text_most`, first shortens the items to as many as will probably fit.
+// The result of `write`. If the text is longer than `text_most`, shortens the items to as many as will probably fit,
+// and writes again.
 template <class Items, class Write, class Shorten>
 std::string fitting(const Items& items, std::size_t text_most, const Write& write, const Shorten& shorten) {
   std::string text = write();

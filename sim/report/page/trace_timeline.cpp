@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kTrace = "trace";
 
-// A table of distinct items. Adding an item again returns the number of the first one.
+// A table of distinct items.
 template <class Item>
 class NumberedItems {
  public:

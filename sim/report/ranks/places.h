@@ -12,9 +12,9 @@
 
 namespace rehearse::sim {
 
-// Places in the source, in words for the reader. A line inside a helper function says little if several stacks lead to
-// it. Then the text adds the outer lines, at most two, that distinguish this stack from the others: "helper.cpp:3 in
-// sync, from train.cpp:88 in train".
+// Places in the source, as text. A line inside a helper function says little if several stacks lead to it. Then the
+// text adds the outer lines, at most two, that distinguish this stack from the others: "helper.cpp:3 in sync, from
+// train.cpp:88 in train".
 class Places {
  public:
   using Lines = std::vector<std::string>;  // the user's own lines of a stack, innermost first

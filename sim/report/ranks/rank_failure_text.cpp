@@ -73,8 +73,7 @@ std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   return {};
 }
 
-// In a text of TorchScript, TorchScript's own trace comes first, and the last line says what went wrong. In other
-// texts, the first line says it.
+// The first line says what went wrong. In a text of TorchScript, which begins with a trace, the last line does.
 std::string_view telling_line(std::string_view text) {
   text = trimmed(text);
   const auto first = text.substr(0, text.find('\n'));

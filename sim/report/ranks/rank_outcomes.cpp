@@ -16,7 +16,7 @@ namespace rehearse::sim {
 namespace {
 
 // The ranks whose call differs from the call of `rank`, ascending. The report says that `rank` waits for them, even if
-// its call came last.
+// its own call came last.
 std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   std::vector<int> opponents;
   const auto add = [&](const comm::Mismatch::Side& side) {
@@ -127,8 +127,7 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   mismatched(line);
 }
 
-// If the calls of several ranks do not match, each rank is blocked in its own call. The report describes the difference
-// elsewhere.
+// If the calls of several ranks do not match, each rank counts as blocked in its own call.
 void RankOutcomes::mismatched(RankLine& line) {
   const auto& mismatch = record_.mismatches.front();
   line.state = RankOutcome::blocked;
@@ -150,8 +149,7 @@ void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
   mismatched(line);
 }
 
-// A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too. The reader
-// wants to know that.
+// A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too.
 void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
   const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;

@@ -91,7 +91,6 @@ class TraceWriter {
     return arguments;
   }
 
-  // The spans, on a track of their own: what ranks did between their calls.
   void put_spans() {
     std::set<int> named;
     for (const comm::Span& span : events_.spans().kept()) {

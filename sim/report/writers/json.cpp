@@ -16,7 +16,6 @@ constexpr std::size_t kFewKeys = 64;
 
 }  // namespace
 
-// Builds a Json from the library's parser events.
 class JsonBuilder final : public nlohmann::json_sax<Library> {
  public:
   Json take() { return std::move(root_); }
@@ -97,7 +96,6 @@ struct Overloaded : Functions... {
 
 }  // namespace
 
-// Converts values to the library's type, which prints them.
 struct JsonPrinter {
   static Library converted(Json json) {
     return std::visit(Overloaded{[](std::monostate) { return Library(nullptr); },

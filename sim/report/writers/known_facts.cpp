@@ -14,8 +14,8 @@ bool is_partial(const Report& report) {
   return report.verdict == Verdict::ok && report.dumps && !report.dumps->without_dump.empty();
 }
 
-// Only a simulation that ended has an identity. In its report, zeros are facts. In other reports, a zero means that
-// nobody measured the value. There is one exception: dumps, and real runs with a time, have counted their operations.
+// Only a simulation that ended has an identity, and in its report zeros are facts. In other reports, a zero means that
+// nobody measured the value. Exception: dumps, and real runs with a time, have counted their operations.
 std::vector<std::string_view> unmeasured_keys(const Report& report) {
   std::vector<std::string_view> keys;
   const auto add = [&](auto... more) { (keys.push_back(more), ...); };

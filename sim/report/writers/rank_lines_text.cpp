@@ -64,7 +64,6 @@ std::vector<std::string> ends(const RankLine& line) {
   return {text + ",", place};
 }
 
-// For example "t=2 ms to 3 ms".
 std::string time_of(const Group& group) {
   const auto [earliest, latest] = std::minmax_element(group.times.begin(), group.times.end());
   const auto from = "t=" + format_time(*earliest);

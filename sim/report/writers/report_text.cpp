@@ -64,7 +64,6 @@ class TextWriter {
     return fmt::format("{} ({})", field.name, fmt::join(values, ", "));
   }
 
-  // Shows the calls of the first six sides, and only the fields in which the calls differ.
   std::string difference(const Difference& difference) const {
     const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
     std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");

@@ -20,8 +20,7 @@ bool turns_text(std::string_view text);
 // that is longer than a line stays whole. No line end at the end.
 std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent);
 
-// The same for parts that one space separates. Breaks lines between parts, and between words only in a part that is
-// longer than a line.
+// The same for parts that one space separates.
 std::string wrapped(std::string_view prefix, const std::vector<std::string>& parts, std::size_t width,
                     std::size_t indent);
 

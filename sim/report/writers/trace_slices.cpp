@@ -20,8 +20,8 @@ using Channel = std::tuple<std::uint32_t, int, int, int>;
 
 struct Messages {
   std::map<Channel, std::deque<std::size_t>> sends, receives;
-  // Group, destination and tag of receives from any source. Nobody knows which send such a receive took, so no send to
-  // this destination with this tag can be paired by its order.
+  // Group, destination and tag of receives from any source. Nobody knows which send such a receive took, so sends to
+  // this destination with this tag have no arrows.
   std::set<std::tuple<std::uint32_t, int, int>> any_source;
 };
 

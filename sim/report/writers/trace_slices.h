@@ -8,7 +8,6 @@
 
 namespace rehearse::sim {
 
-// One operation of one rank, as a trace shows it.
 struct Slice {
   comm::Event event;
   VirtualTime end{};  // end of the call, or of the world
@@ -30,8 +29,7 @@ struct Arrow {
 };
 
 // For each collective that started: an arrow to every other rank from the rank that came last. For each send: an arrow
-// to its receive, unless its peer also receives from any source with the same tag, because then nobody knows which
-// receive took which send.
+// to its receive, unless its peer also receives from any source with the same tag.
 std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Slice>& slices);
 
 }  // namespace rehearse::sim

@@ -46,9 +46,9 @@
 //
 // You may use GoogleTest's assertions inside a rank. EXPECT_* fails the test as usual, and the message names the rank,
 // the time and the seed. SCOPED_TRACE applies to its own rank. ASSERT_* and GTEST_SKIP leave the function that contains
-// them. If that ends the rank, the other ranks would wait for it forever. So it counts as a failure of that rank and
-// ends the world. Assertions that fail while a world is ending are not reported, because they are a consequence of the
-// end.
+// them. The rank fails when its body then returns, and its failure ends the world: otherwise the other ranks would wait
+// for the rank forever. Assertions that fail while a world is ending are not reported, because they are a consequence
+// of the end.
 namespace rehearse {
 
 // Simulates the ranks and fails the test, at the line of the call, unless the verdict is OK. The failure contains the
@@ -59,8 +59,8 @@ namespace rehearse {
 // for options that make no sense.
 void check(WorldOptions options, World::Body body, std::source_location where = std::source_location::current());
 
-// Simulates the ranks for a test that expects a verdict. It never fails the test by itself, writes no files, and
-// ignores the environment. Assertions inside ranks count as above.
+// Simulates the ranks for a test that expects a verdict. Never fails the test by itself, writes no files, and ignores
+// the environment. Assertions inside ranks count as in check().
 Report run(WorldOptions options, World::Body body);
 
 // Use it as EXPECT_TRUE(has_verdict(report, Verdict::deadlock)). A failure prints the report's text.

@@ -9,8 +9,7 @@
 
 #include <rehearse/job/report.h>
 
-// A report as text for people and as JSON for programs. These are pure functions: equal reports give equal bytes. They
-// do not block and read no clock.
+// A report as text for people and as JSON for programs. The functions are pure: equal reports give equal bytes.
 namespace rehearse::sim {
 
 struct TextOptions {

@@ -12,8 +12,8 @@
 #include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
 
-// Checks whether two runs that should be the same took the same path. Run twice and compare the hashes. If they differ,
-// first_difference() names the first place where the runs part.
+// Checks whether two runs took the same path. Run twice and compare the hashes. If they differ, first_difference()
+// names the first place where the runs part.
 //
 //   sim::RandomOracle oracle(seed);                      // a new one for each run
 //   sim::WitnessOracle witness(oracle);

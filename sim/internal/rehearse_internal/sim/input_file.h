@@ -20,9 +20,9 @@ class InputError : public std::runtime_error {
 // no more than the beginning.
 using BytesMost = std::function<std::size_t(std::string_view beginning)>;
 
-// Reads a file that a user named, which may be anything. Refuses a pipe to which nobody writes. Also refuses a file
-// that is larger than `bytes_most` allows, and stops reading such a file at that size. `what` is the expected kind, for
-// the error ("scenario"). If `bytes_most` returns 0, returns only the beginning of the file. Throws InputError.
+// Reads a file that a user named, which may be anything. Refuses a pipe to which nobody writes, and a file that is
+// larger than `bytes_most` allows. `what` is the expected kind, for the error ("scenario"). If `bytes_most` returns 0,
+// returns only the beginning of the file. Throws InputError.
 std::string read_input(const std::filesystem::path& file, std::string_view what, const BytesMost& bytes_most);
 
 }  // namespace rehearse::sim

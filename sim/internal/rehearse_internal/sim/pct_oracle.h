@@ -24,7 +24,7 @@ namespace rehearse::sim {
 // power of two above its length. All other kinds of choices are drawn as RandomOracle draws them with the same seed.
 //
 // Beyond the paper: a fiber that was taken 10,000 times in a row while others could run (it yields in a loop) drops
-// below all others, because otherwise the others would starve. Does not throw.
+// below all others, which would starve otherwise. Does not throw.
 class PctOracle final : public Oracle {
  public:
   PctOracle(std::uint64_t seed, const PctOptions& options);
