@@ -76,7 +76,6 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     const auto log = sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog");
     ASSERT_TRUE(log.finished);
     EXPECT_EQ(log.finished->report.verdict, Verdict::interrupted);
-    // The report says what each rank was doing, and where.
     for (const auto& line : log.finished->report.rank_lines) {
       EXPECT_THAT(line.state, ::testing::AnyOf(RankOutcome::blocked, RankOutcome::stopped));
       EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
@@ -147,7 +146,6 @@ TEST_F(Interrupt, Sweep_ReportsWhatItFound) {
   }
 }
 
-// If workers are stuck in seeds that never end, they die with the sweep, and leave nothing in the sweep's files.
 TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNoProcessBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished =

@@ -49,7 +49,6 @@ const char* const kSecondCall = "allreduce #2 on group \"world\": Timed out wait
 
 Report merged(std::vector<RankReport> ranks) { return merged_report(ranks); }
 
-// Each rank knows only its own calls. The report has the last calls of all ranks, in the order of their times.
 TEST(MergedReport, LastEvents_AreThoseOfAllRanks) {
   auto first = report_of(0), second = report_of(1);
   first.last_events = {"900 us  rank 0  barrier #1", "1.5 ms  rank 0  allreduce #2  (not complete)"};

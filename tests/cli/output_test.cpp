@@ -51,7 +51,6 @@ TEST_F(Json, Replay_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::ok);
 }
 
-// `explain` accepts the report beside a log as well as the log.
 TEST_F(Json, ReportFile_IsExplained) {
   const auto first = job({"run", "skip.toml", "--quiet"});
   const auto finished = job({"explain", "rehearse-out/skip/report.json"});

@@ -38,7 +38,6 @@ TEST(Progress, Log_GetsALineForEachTenth) {
   EXPECT_EQ(screen.written[10], "1000/1000 100%  10.0/s  loss 2.5\n");
 }
 
-// A sweep takes long, so it prints a line every five seconds.
 TEST(Progress, LogOfALongWork_GetsALineEveryFewSeconds) {
   Screen screen;
   Progress progress(

@@ -181,7 +181,6 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
     EXPECT_THAT(report.headline, StartsWith(headline));
     EXPECT_EQ(report.verdict, verdict);
     EXPECT_EQ(finished.out.find("SIGKILL") != std::string::npos, by == std::string("kill"));
-    // The report knows the rank's last call, whichever way the process ended.
     ASSERT_EQ(report.rank_lines.size(), 3u);
     EXPECT_EQ(report.rank_lines[2].last, "allreduce #1 on group \"world\"");
     EXPECT_GT(report.rank_lines[2].at, kTimeZero);
@@ -190,7 +189,6 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
   }
 }
 
-// The report's headline and the rank's place are the same as in simulation.
 TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   for (const std::string by : {"exit3", "terminate", "thread"}) {
     SCOPED_TRACE(by);
@@ -204,7 +202,7 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
 }
 
 // The end of the world throws through a noexcept function of the waiting ranks, so the run-time library calls
-// std::terminate() there. The report must not count that as a failure of these ranks.
+// std::terminate(). That must not count as a failure of these ranks.
 TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
   scenario("waits_in_noexcept", "");
   const auto finished = run_process(CLI_MODES_JOB, {"run", "waits_in_noexcept.toml", "--with=gloo", "--quiet"}, folder_,

@@ -38,7 +38,6 @@ std::string last_line(const std::string& text) { return text.substr(text.rfind('
 
 class Command : public ::testing::Test {
  protected:
-  // Writes a scenario file that runs `program` on 4 ranks, with `more` at its end.
   void scenario(const std::string& program, const std::string& more = "") const {
     write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
   }
@@ -133,8 +132,7 @@ TEST_F(Run, Json_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
 
-// The file lists every call under its rank, numbered from 0, with its state: a call that never completed stays
-// "scheduled".
+// A call that never completed stays "scheduled".
 TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
   for (const char* seed : {"--seed=1", "--seed=2", "--seed=3"}) {
     scenario("sum");

@@ -108,7 +108,6 @@ TEST_F(Split, Json_HasTypesAndSymbols) {
   EXPECT_EQ(json["pieces"][1]["inputs"][1]["kind"], "symbol");
 }
 
-// `split` also reads the model.json of an archive as a file of its own, and prints the same as for the archive.
 TEST_F(Split, ModelJson_GivesWhatTheArchiveGives) {
   const auto archive = run_process("/usr/bin/env",
                                    {"python3", "-c",

@@ -116,7 +116,6 @@ TEST_F(Swarm, OfASeed_IsTheSameAloneAndReplays) {
   EXPECT_THAT(again.out, HasSubstr("fault: " + report["faults"][0]["fault"].get<std::string>() + ": fired on rank "));
 }
 
-// The command line that replays a seed repeats the seed's run in the sweep, with the same ranks, faults and preemption.
 TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
   scenario("races", "", "[swarm]\nfamilies = [\"crash peers=disconnect\", \"pause for=1ms\"]\ncalls = 4\n");
   const auto swept = json_of({"sweep", "races.toml", "--seeds=1..20", "--swarm", "--ranks=5", "--keep-going"});

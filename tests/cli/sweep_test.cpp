@@ -109,7 +109,6 @@ TEST_F(Sweep, KeepGoing_CountsBugs) {
   EXPECT_EQ(folders.size(), failures);
   EXPECT_EQ(failures, 33u);
   EXPECT_EQ(seed_folders("races"), folders);
-  // The sweep finds both bugs and all their seeds, whatever the number of workers.
   EXPECT_EQ(sweep("races", {"--seeds=1..60", "--jobs=1", "--keep-going", "--json"}).out, finished.out);
 
   const auto text = sweep("races", {"--seeds=1..60", "--keep-going"});
@@ -184,7 +183,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.part", "of a worker that was killed");
   write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
   write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
-  // The sweep must not remove these: a seed of another sweep, a link, and a file under the name of a seed's folder.
+  // The sweep must not remove a seed of another sweep, a link, or a file under the name of a seed's folder.
   std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-9");
   write_file(folder_ / "rehearse-out/sum/seed-9/run.rlog", "another sweep's");
   std::filesystem::create_directories(folder_ / "elsewhere");
