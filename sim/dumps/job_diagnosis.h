@@ -29,12 +29,12 @@ class JobDiagnosis {
   // The groups with mismatches, ordered by the time of the mismatch.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
-  // A mismatch in this result is the cause of the mismatches of calls.
+  // Whether the ranks made their groups alike. If not, that is the cause of the mismatches of calls.
   const CreationDiagnosis& creations() const noexcept { return creations_; }
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
   const OpenCall* stands_in(int rank) const;
-  // The ranks for which others wait, if no dump says whether they came. For each rank, the reason why no dump says so.
+  // The ranks for which others wait, and of which no dump says whether they came. For each rank, the reason why.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
 
   // The rank's last call on any group, and its last completed call; nothing: the dump has none.

@@ -32,12 +32,12 @@ bool is_of(const Fault& fault, int rank);
 // True if the fault happens at a time or when another fault fires, and not at a call.
 bool needs_no_call(const Fault& fault);
 
-// The time from which `fault`, which belongs to one of the plans, may fire: its own time, or a time after the firing of
-// the fault on which it depends. Nothing: that other fault has not fired.
+// The time from which `fault`, a fault of one of the plans, may fire. Nothing: the fault on which it depends has not
+// fired.
 std::optional<VirtualTime> due(const Fault& fault, const std::vector<FaultPlan>& plans);
 
-// A hash for the run's identity: of what each fault did, where and when, but not of what brought it about. 0: no fault
-// fired.
+// A hash, for the run's identity, of what each fault did, where and when, but not of what brought the fault about. 0:
+// no fault fired.
 std::uint64_t hash_of(const std::vector<FaultPlan>& plans);
 
 }  // namespace rehearse::sim

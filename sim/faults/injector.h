@@ -37,8 +37,7 @@ class FaultInjector final : public comm::CallInterceptor {
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
 
-  // Applies a fault that may happen at any call. `call`: a call outside of groups, which is a call of the store or a
-  // write.
+  // Applies a fault at a call outside of groups: `call` is a call of the store or a write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
 
   // Call this after the run. Returns by rank how each crashed rank ended.

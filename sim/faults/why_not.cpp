@@ -27,8 +27,9 @@ std::vector<FaultLine> WhyNot::lines() const {
   return lines;
 }
 
-// The target ranks on which the fault has not fired. If it names no ranks, or has a probability, one firing is enough.
-// If it names no ranks and never fired, these are the ranks that made a call of its kind, or all ranks if none did.
+// The target ranks on which the fault has not fired. For a fault that names no ranks, or has a probability: none if it
+// has fired at all. If a fault that names no ranks never fired: the ranks that made a call of its kind, or all ranks if
+// no rank did.
 std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;

@@ -26,7 +26,7 @@ class WhyNot {
  public:
   using Groups = std::vector<comm::EventLog::Group>;
 
-  // `ranks`: the number of ranks. `groups`: all groups of the run.
+  // `groups`: all groups of the run.
   WhyNot(const std::vector<FaultPlan>& plans, const CallsMade& made, int ranks, const exec::RunOutcome& outcome,
          const Groups& groups)
       : plans_(plans), made_(made), ranks_(ranks), outcome_(outcome), groups_(groups) {}

@@ -30,7 +30,6 @@
 namespace rehearse {
 namespace {
 
-// One call of check() in a test.
 class Check {
  public:
   Check(WorldOptions options, World::Body body, std::source_location where)

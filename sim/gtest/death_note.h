@@ -10,8 +10,8 @@
 
 namespace rehearse {
 
-// While a DeathNote exists, a signal that ends the process (a fault, abort()) writes one line to stderr, because no
-// report will follow: which check, seed and rank were running, and how to run the check again. Then the signal takes
+// A signal that ends the process (a fault, abort()) prevents the report. While a DeathNote exists, such a signal writes
+// one line to stderr: which check, seed and rank were running, and how to run the check again. Then the signal takes
 // its usual effect.
 //
 // If several notes exist, the newest one counts.

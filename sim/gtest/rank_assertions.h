@@ -14,7 +14,7 @@
 
 namespace rehearse {
 
-// An ASSERT_* or GTEST_SKIP ended a rank's body early.
+// Ends a rank in whose body an ASSERT_* failed or GTEST_SKIP ran.
 class AssertionEndedRank : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -53,7 +53,7 @@ class RankAssertions {
   struct Rank {
     int runs = 0;            // how often its body has started
     bool explains = false;   // the body runs again to explain a failure, and not because a fault restarted the rank
-    std::string left_early;  // the fatal failure of this run; empty: none
+    std::string left_early;  // the last fatal failure or GTEST_SKIP of this run; empty: none
   };
 
   void take(const ::testing::TestPartResult& result);

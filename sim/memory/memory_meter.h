@@ -34,8 +34,7 @@ class MemoryMeter {
   // allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
-  // Call this when the rank restarts. The account of its new incarnation starts at zero; no account contains the memory
-  // of the former incarnation.
+  // Call this when the rank restarts. The account of its new incarnation starts at zero (see forget_taken()).
   void begin_again(int rank);
 
   // By rank.

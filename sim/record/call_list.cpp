@@ -19,8 +19,8 @@ namespace {
 constexpr int kCallsVersion = 1;
 constexpr std::string_view kCalls = "list of calls";
 
-// Removes the device type from a fingerprint, where it stands between commas or brackets. Stops at the label, which
-// comes last and may contain anything.
+// Removes the device type, which stands between commas or brackets, from a fingerprint. Stops at the label, which comes
+// last and may contain anything.
 std::string without_device(std::string text) {
   const auto label = std::min(text.find(" label="), text.size());
   for (const std::string_view device : {", cpu", ", cuda"}) {

@@ -101,7 +101,6 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
   return {RunDifference::What::schedule, at, std::move(text)};
 }
 
-// The calls of one rank, in order.
 using CallsOfRank = std::vector<const RunCalls::Call*>;
 
 std::map<int, CallsOfRank> by_rank(const RunCalls& run) {

@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// A file, or stdout, cannot be written, for example because the disk is full. what() names it and the reason.
+// A file, or stdout, cannot be written. what() names it and the reason.
 class OutputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -21,8 +21,7 @@
 
 namespace rehearse::sim {
 
-// Returns an accessor: a function that takes a scenario and returns a reference to the field to which a chain of
-// members leads.
+// Returns a function that takes a scenario, and returns a reference to the field to which the chain of members leads.
 template <class... Members>
 constexpr auto at(Members... members) {
   return [=](auto& scenario) -> auto& { return (scenario.*....*members); };

@@ -47,7 +47,6 @@ at::Tensor batch() { return at::sin(at::arange(8 * 1024, at::kFloat)).view({8, 1
 
 at::Tensor loss_of(const at::Tensor& output) { return at::mean(at::pow(output, 2)); }
 
-// Clears the gradients of the previous step: removes them, or sets them to zero.
 void clear(const std::vector<at::Tensor>& parameters, bool set_to_none) {
   const at::NoGradGuard no_grad;
   for (const auto& parameter : parameters) {

@@ -47,7 +47,6 @@ TEST(Barrier, CollectivesBeforeIt_AreOverWithIt) {
   });
 }
 
-// After the earlier collectives have ended, the barrier takes as long as it does without them.
 TEST(Barrier, TakesItsOwnTimeAfterTheLastOfThem) {
   World world(slow_network(2, 1));
   const Report report = world.run([](RankContext& ctx) {

@@ -170,8 +170,7 @@ TEST(UpstreamGlooWorlds, WaitForASendWithoutAReceive_TimesOut) {
   });
 }
 
-// In PyTorch's tests, the process of the peer is killed or stopped. Here, the peer returns or sleeps. The collective
-// fails at its timeout, and its Work reports the failure.
+// In PyTorch's tests, the process of the peer is killed or stopped. Here, the peer returns or sleeps.
 void expect_failed_work(const std::function<void()>& peer) {
   check({.ranks = 2}, [&](RankContext& ctx) {
     ctx.group()->setTimeout(1s);

@@ -128,7 +128,6 @@ TEST_F(Pages, Html_WritesToTheGivenPath) {
 
 class SweepPages : public Pages {
  protected:
-  // The JSON result of a sweep of "races".
   json swept(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"sweep", "races.toml", "--seeds=1..60", "--keep-going", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());

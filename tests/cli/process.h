@@ -10,7 +10,6 @@
 
 namespace rehearse::test {
 
-// The result of a command that has ended.
 struct Finished {
   int exit_code = -1;  // negative: the signal that ended it
   std::string out, err;

@@ -60,7 +60,6 @@ TEST_F(Scratch, FileThatSeveralSeedsWrite_IsARemarkOfTheSweep) {
   EXPECT_EQ(json["shared_files"][0]["seeds"], (std::vector<int>{1, 2, 3}));
 }
 
-// The remark must be the same, whichever shard ran which seed.
 TEST_F(Scratch, FileThatSeedsOfSeveralShardsWrite_IsARemarkOfAllShards) {
   scenario("[parameters]\nfile = \"./model\"\n");
   const auto whole = nlohmann::json::parse(job({"sweep", "saves.toml", "--seeds=1..3", "--json"}).out);

@@ -44,7 +44,6 @@ pid_t parent_of(const std::filesystem::path& process) {
   return parent;
 }
 
-// The process and all its descendants.
 std::set<pid_t> family_of(pid_t process) {
   std::set<pid_t> family = {process};
   for (bool grew = true; grew;) {
@@ -114,7 +113,6 @@ std::vector<std::string> addresses_beyond_the_loopback() {
   return addresses;
 }
 
-// Connects, and sends `bytes` random bytes.
 void disturb(const Listener& listener, std::size_t bytes, std::mt19937& random) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

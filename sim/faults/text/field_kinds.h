@@ -64,7 +64,7 @@ FaultField choice(std::string_view name, Verbs verbs, std::vector<std::pair<std:
 // Values: "3", "0,2", "1-3", "all".
 FaultField ranks(std::string_view name, std::string takes, Verbs verbs, std::vector<int> Fault::* field);
 
-// Values: "allreduce#12", or "get#2" for calls of the store.
+// Values: "allreduce#12", "get#2" for calls of the store, "write#3".
 FaultField point(std::string_view name, std::string takes, Verbs verbs, std::optional<Fault::Point> Fault::* field);
 
 FaultField text(std::string_view name, std::string takes, Verbs verbs, std::string Fault::* field);

@@ -33,8 +33,8 @@ class FaultyFabric final : public comm::ForwardingFabric {
   static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
   // The fault must outlive the run.
   static void corrupt(comm::Operation& call, const Fault& fault) { mark_of(call).corruption = &fault; }
-  // For a send: the message moves after the sender's next message to another peer, with another tag or on another
-  // group. It waits for that message, but at most for `latest` after the send was matched with its receive.
+  // For a send: the message moves only after the sender's next message that has another peer, tag or group, but at most
+  // `latest` after the send was matched with its receive.
   static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
   // `rank`, a rank of the world, has crashed, so its transfers in flight never complete. They fail at once if

@@ -40,8 +40,7 @@ struct Drift {
   std::size_t apart = 0;
 };
 
-// Finds out whether `fewer` skipped calls of `more`: both begin alike, and from the first difference on, `fewer` makes
-// the calls that `more` makes `apart` places later.
+// Finds out whether `fewer`, after a common beginning, skipped calls of `more`.
 std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
   const auto length = std::min(fewer.size(), more.size());
   const auto from = static_cast<std::size_t>(
@@ -90,7 +89,6 @@ std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
   return sides;
 }
 
-// Says how two sides differ.
 class DriftText {
  public:
   DriftText(const comm::EventLog& log, const Places& places, const std::string& group)

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPlacesShown = 3;
 
-// For example "16MiB at model.cpp:12 in forward, 8MiB elsewhere"; empty if no place is known.
+// For example ": 16MiB at model.cpp:12 in forward, 8MiB elsewhere"; empty if no place is known.
 std::string taken_text(const RankMemory& use, const Places& places) {
   std::map<std::string, std::uint64_t> by_place;
   for (const auto& taken : use.taken) by_place[places.text(taken.where)] += taken.bytes;

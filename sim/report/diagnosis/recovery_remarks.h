@@ -11,9 +11,9 @@
 namespace rehearse::sim {
 
 // For a failed run whose ranks had resumed from a checkpoint. One line for each of the last three recoveries says which
-// ranks resumed, and from which checkpoint. The last line says after which step the saved state first differed from the
-// saved state of the run without faults. Empty if there was no run without faults to compare with
-// (RunRecord::without_faults).
+// ranks resumed, and from which checkpoint. The last line says after which step the saved states first differed from
+// those of the run without faults, or that they never differed. Empty if there was no run without faults to compare
+// with (RunRecord::without_faults).
 std::vector<std::string> recovery_remarks(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

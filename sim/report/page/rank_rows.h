@@ -11,9 +11,9 @@
 namespace rehearse::sim {
 
 // The lines of a report's ranks as data of a page. Ranks with the same line share a row. A row has the keys of a line
-// in report.json, without the empty ones and with three changes: "ranks" and "waits_for" are runs (rank_runs()), "last"
-// contains the place of the last call, and "times_ns" holds the times of the row's ranks in their order, or one time
-// for all.
+// in report.json, without "gave_up_on", "lost" and the empty ones, and with three changes: "ranks" and "waits_for" are
+// runs (rank_runs()), "last" contains the place of the last call, and "times_ns" holds the times of the row's ranks in
+// their order, or one time for all.
 struct RankRows {
   Json rows;
   std::size_t ranks_left_out = 0;

@@ -20,7 +20,6 @@ struct Timeline {
     std::vector<int> ranks;
     auto operator<=>(const Group&) const = default;
   };
-  // The facts that equal calls share.
   struct Signature {
     std::string name;         // "allreduce"
     std::string fingerprint;  // "allreduce(sum, float32[3], cpu)"

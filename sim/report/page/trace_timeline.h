@@ -9,8 +9,7 @@
 
 namespace rehearse::sim {
 
-// Reads the timeline from the content of a trace.json, as write_chrome_trace() writes it. `ranks`: the number of ranks.
-// Throws ReportFormatError.
+// Reads the timeline from the content of a trace.json, as write_chrome_trace() writes it. Throws ReportFormatError.
 Timeline timeline_in_trace(const Json& trace, int ranks);
 
 // The paths of the files that the stacks in a flight_recorder.json name, as in Timeline::files. Throws

@@ -65,8 +65,7 @@ std::vector<int> of_check(const Report& report) {
   return failed.empty() ? ranks_of(report, Cause::Kind::found_at_fault) : failed;
 }
 
-// The ranks of the ring that are not in the call in which more than half of the ring waits. If there is no such call,
-// or if all ranks wait in it: the whole ring.
+// The culprits among ranks that wait for each other in a ring, by the rule of culprits_of().
 std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
   std::map<std::string, std::set<int>> by_call;
   for (const auto& wait : waits) {

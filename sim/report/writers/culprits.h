@@ -28,14 +28,17 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 // True if the rank failed because of other ranks: while it waited for them, or by an error of the connection to them.
 bool failed_by_others(const RankLine& line);
 
-// The culprits, ascending. For a mismatch, and for waits if some ranks never made a group: the ranks whose call differs
-// from the majority's (all ranks if there is no majority). For a failed check: the ranks of the first finding. For a
-// crash, an exception or memory that ran out: the ranks that failed on their own. But if a rank failed after a timeout,
-// and the report's causes have the ranks that had ended without the call: those ranks. For other waits: the ranks to
-// which all waits lead. If ranks wait for each other in a ring: the ranks that are not in the call in which more than
-// half of the ring waits. If there is no such call, or if all ranks are in it: the whole ring. If some ranks compile
-// while others do not: the smaller side. For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who
-// is.
+// The culprits, ascending; empty: nobody is to blame, or nobody knows who is.
+// - For a mismatch, and for waits if some ranks never made a group: the ranks whose call differs from the majority's;
+//   all ranks if there is no majority.
+// - For a failed check: the ranks of the first finding; without findings, the ranks that failed or, if none did, the
+//   ranks at fault by the report's causes.
+// - For a crash, an exception or memory that ran out: the ranks that failed on their own. But if a rank failed after a
+//   timeout, and the report's causes have the ranks that had ended without the call: those ranks.
+// - For other waits: the ranks to which all waits lead. If ranks wait for each other in a ring: the ranks that are not
+//   in the call in which more than half of the ring waits; if there is no such call, or if all ranks are in it, the
+//   whole ring. If some ranks compile while others do not: the smaller side.
+// - For dumps: DumpFacts::culprits.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim

@@ -21,8 +21,8 @@ class InputError : public std::runtime_error {
 using BytesMost = std::function<std::size_t(std::string_view beginning)>;
 
 // Reads a file that a user named, which may be anything. Refuses a pipe to which nobody writes, and a file that is
-// larger than `bytes_most` allows. `what` is the expected kind, for the error ("scenario"). If `bytes_most` returns 0,
-// returns only the beginning of the file. Throws InputError.
+// larger than `bytes_most` allows, which it does not read to the end. `what` is the expected kind, for the error
+// ("scenario"). If `bytes_most` returns 0, returns only the beginning of the file. Throws InputError.
 std::string read_input(const std::filesystem::path& file, std::string_view what, const BytesMost& bytes_most);
 
 }  // namespace rehearse::sim

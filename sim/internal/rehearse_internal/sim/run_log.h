@@ -31,7 +31,6 @@
 // A DecisionList encodes the decisions' bytes.
 namespace rehearse::sim {
 
-// A plain value.
 struct RunLog {
   std::string program;
   std::uint64_t seed = 0;
@@ -54,8 +53,7 @@ class RunLogError : public std::runtime_error {
 };
 
 // Writes the log to `file`. The folder of `file` must exist. If `file` is new or an ordinary file, it then holds the
-// whole log; after an error or a crash it is as it was. Callers also write the log once before a run, without
-// `finished`, so that the seed of a run that crashes is not lost. Throws RunLogError.
+// whole log; after an error or a crash it is as it was. Throws RunLogError.
 void write_run_log(const std::filesystem::path& file, const RunLog& log);
 
 // Throws RunLogError if the file does not exist, is too large, is no run log, has another version, is cut off (the

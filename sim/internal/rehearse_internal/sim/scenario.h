@@ -25,11 +25,9 @@
 //   [parameters]                    # the program's own, see ParameterSpec
 //   steps = 5
 //
-// docs/GUIDE.md lists all keys of the table in sim/scenario/scenario_keys.cpp.
+// docs/GUIDE.md lists all keys of the table in sim/scenario/scenario_keys.cpp. sim/schedule/units.h lists the units.
 //
-// Units: durations take ns, us, ms, s, min, h; sizes take B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths take a size
-// with "/s", or Mbit/s, Gbit/s, Tbit/s; compute rates take FLOP/s and KFLOP/s to PFLOP/s. A text parameter that is "."
-// or ".." or begins with "./" or "../" is a path relative to the scenario file.
+// A text parameter that is "." or ".." or begins with "./" or "../" is a path relative to the scenario file.
 namespace rehearse::sim {
 
 // A complete, checked scenario. A plain value.

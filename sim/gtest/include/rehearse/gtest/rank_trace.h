@@ -12,8 +12,7 @@ namespace rehearse {
 // rank's own fiber, or a thread that the rank started. Outside of ranks, it is GoogleTest's own trace.
 //
 // GoogleTest keeps traces by thread, and all ranks share one thread. With GoogleTest's own traces, an assertion would
-// show the traces of all ranks that are inside such a scope. Leaving a scope would remove the newest trace, whichever
-// rank made it.
+// show the traces of all ranks, and leaving a scope would remove the newest trace, whichever rank made it.
 class RankTrace {
  public:
   template <class Message>
