@@ -36,7 +36,7 @@ class StoreFaults {
   void when_due(AtCall at_call) { at_call_ = std::move(at_call); }
 
   // Called around each call of a rank. before() waits while the rank is cut off, and throws c10::DistStoreError if that
-  // lasts longer than `timeout` (zero: no limit). It also throws what a fault at this call throws.
+  // lasts longer than `timeout` (zero: no limit). before() also throws what a fault at this call throws.
   void before(std::string_view call, const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
   void after(std::string_view call, const std::vector<std::string>& keys);
 

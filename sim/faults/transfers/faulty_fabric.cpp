@@ -38,8 +38,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
     return transfer_.group == other.transfer_.group && own.peer == others.peer && own.tag == others.tag;
   }
 
-  // True if the sender sent this message after the other one. Between two groups the order is unknown and counts as
-  // true.
+  // True if the sender sent this message after `other`. Between two groups the order is unknown and counts as true.
   bool is_after(const Marked& other) const noexcept {
     return transfer_.group != other.transfer_.group || transfer_.sequence > other.transfer_.sequence;
   }
@@ -158,7 +157,7 @@ auto FaultyFabric::overtaken_by(const Marked& pair) -> std::vector<Marked*> {
 }
 
 // Launches the transfers in `next`, and those that have waited behind them. A launched transfer may complete at once,
-// and other transfers may complete with it.
+// and other transfers with it, so `next` may name transfers that are gone.
 void FaultyFabric::launch_all(std::vector<Marked*> next) {
   for (std::size_t i = 0; i < next.size(); ++i) {
     if (!under_way_.follows(next[i])) continue;

@@ -214,7 +214,7 @@ class VerdictFinder {
     });
   }
 
-  // A program may catch a timeout and go on. The OK headline still mentions the call that it gave up.
+  // A program may catch a timeout and go on. The OK headline still mentions the call that the program gave up.
   std::string given_up() const {
     std::string text;
     int others = -1;

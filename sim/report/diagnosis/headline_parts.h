@@ -24,8 +24,8 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 
 // Names the timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For
 // example "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41
-// in step; then ". If all ranks without the call have returned, they are a cause. Empty if the failure does not follow
-// from a timeout.
+// in step; then ". If all ranks without the call have returned, these ranks are a cause. Empty if the failure does not
+// follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
 // Names the ranks that never called the collective in which `rank` waited for them, for example "; rank 1 never called

@@ -33,9 +33,9 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
 
-// Adds calls that ranks had in flight when other calls failed, and for which nobody waited any more. They are only a
-// remark, because a program that survives a failure leaves such calls on purpose; a program that forgets a wait looks
-// the same.
+// Adds calls that ranks had in flight when other calls failed, and for which nobody waited any more. Such calls are
+// only a remark, because the record does not tell a forgotten wait from a call that a program left on purpose after a
+// failure.
 void add_left_behind(const RunRecord& record, const std::string& headline, std::vector<std::string>& remarks) {
   struct Left {
     std::vector<int> ranks, missing;

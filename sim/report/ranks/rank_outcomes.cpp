@@ -66,7 +66,7 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
-  // A fiber of a hang may come without its place. Then take the place at which it was when the world ended.
+  // A fiber of a hang may come without its place. Then take the fiber's place when the world ended.
   if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;
@@ -138,8 +138,8 @@ void RankOutcomes::mismatched(RankLine& line) {
   line.waits_for = opponents_of(line.rank, mismatch);
 }
 
-// The world ended while destructors of the rank ran. If they ran because the rank's call did not match the other ranks'
-// calls, the reader wants to see that call, not the destructor.
+// The world ended while destructors of the rank ran. If the destructors ran because the rank's call did not match the
+// other ranks' calls, the reader wants to see that call, not the destructor.
 void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
   exec::RankFailure failure;
   failure.error = unwinding.error;

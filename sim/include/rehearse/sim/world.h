@@ -56,8 +56,8 @@ class World {
   const DecisionLog& decisions() const noexcept;
   const comm::EventLog& events() const noexcept;
   const std::vector<RankResult>& results() const noexcept;
-  // If a second run explained the last one, these two describe that second run. Its calls know their call sites.
-  // Otherwise they describe the last run.
+  // If a second run explained the last one, these two describe the second run, whose calls have call sites. Otherwise
+  // they describe the last run.
   const comm::EventLog& explained_events() const noexcept;
   const compiler::Journal& compiled() const noexcept;
   // Files outside the scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote, except with

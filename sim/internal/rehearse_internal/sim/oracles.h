@@ -75,7 +75,7 @@ enum class PastEnd {
 };
 
 // Answers from a log. choose() throws ReplayError if the run makes another choice than the log has. With PastEnd::stop,
-// it also throws at the first choice after the end of the log.
+// choose() also throws at the first choice after the end of the log.
 class ReplayOracle final : public Oracle {
  public:
   // `seed` feeds the answers of PastEnd::random.
