@@ -103,7 +103,6 @@ void write_back(const StandIn& stand_in, const Operation& part) {
   store(output_region(part.outputs[0]), from, result.numel(), result.dtype().itemsize());
 }
 
-// The number of elements in a call's dense inputs.
 std::int64_t elements_of(const Operation& call) {
   std::int64_t elements = 0;
   for (const at::Tensor& input : call.inputs) {

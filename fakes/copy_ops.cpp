@@ -50,9 +50,8 @@ void broadcast(Calls calls, Workspace& workspace) {
   fan_out(input, workspace.outputs, source.numel(), bytes_of(source), workspace);
 }
 
-// Fills the outputs of all ranks in order of the source rank. If a rank's input overlaps the rank's outputs, a write
-// could change the input before it is read, so the input is copied first. An input that is exactly the rank's own place
-// in the output needs no copy.
+// If a rank's input overlaps the rank's outputs, a write could change the input before it is read, so the input is
+// copied first. An input that is exactly the rank's own place in the output needs no copy.
 void allgather(Calls calls, Workspace& workspace) {
   const std::size_t n = calls.size();
   const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
@@ -125,8 +124,7 @@ void scatter_from_root(Calls calls, Workspace& workspace) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i != root) send(i);
   }
-  // Write the root's own output last, because it may lie in an input for another rank. All inputs for other ranks have
-  // been read by now.
+  // Write the root's own output last, because it may lie in an input for another rank.
   Region input = input_region(call.inputs[root]);
   const Region output = output_region(own);
   if (!same_elements(input, output, bytes) && may_overlap(input, own.numel(), output, own.numel(), bytes)) {

@@ -94,7 +94,6 @@ const std::vector<std::uint8_t>* StoreState::former(const std::string& key) cons
   return found == former_.end() ? nullptr : &found->second;
 }
 
-// Wakes the fibers that wait for the key, and lets polling fibers look again.
 void FakeStore::changed(const std::string& key) {
   state_->note_change();
   if (const auto waiting = state_->waiting_.find(key); waiting != state_->waiting_.end()) {

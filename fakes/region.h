@@ -41,8 +41,8 @@ inline void store(const Region& region, const std::byte* from, std::int64_t coun
   if (to != from) std::memcpy(to, from, static_cast<std::size_t>(count) * element_bytes);
 }
 
-// From the first byte of the region to the end of its last element. If the tensor is not contiguous, always the extent
-// of the whole tensor.
+// From the first byte of the region to the end of its last element. If the tensor is not contiguous, the extent of the
+// whole tensor.
 struct Extent {
   const std::byte* begin;
   const std::byte* end;

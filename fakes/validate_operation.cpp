@@ -35,7 +35,6 @@ std::string name_in_messages(Op op) {
   return name;
 }
 
-// Checks for sparse tensors what check_tensor() checks for dense ones.
 void check_sparse(const Operation& call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined() && tensor.is_sparse(), comm::name_of(call.type), ": the tensor must be sparse COO");
   TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),

@@ -90,7 +90,7 @@ inline void move_call(const comm::Transfer& transfer, Workspace& workspace) {
   (reduces ? move_reduction : move_copies)(transfer, workspace);
 }
 
-// Writes the coalesced sum of the ranks' sparse COO tensors to each of them.
+// Gives each rank's output the coalesced sum of the ranks' sparse COO tensors.
 void allreduce_sparse(Calls calls, Workspace& workspace);
 
 }  // namespace rehearse::fakes

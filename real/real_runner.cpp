@@ -32,7 +32,7 @@ std::unique_ptr<Runner> one_process_runner() {
 #endif
 }
 
-// A process that is alone: no launcher started it.
+// A process that no launcher started.
 class LoneProcess final : public Runner {
  public:
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {

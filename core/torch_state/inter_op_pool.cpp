@@ -34,7 +34,7 @@ void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& g
 
 namespace {
 
-// Runs a task as c10::ThreadPool does, which logs exceptions and goes on. Only RankAborted ends the thread.
+// Runs a task as c10::ThreadPool does: logs its exceptions. Only RankAborted leaves this function.
 void run_as_pool(const std::function<void()>& task, const at::ThreadLocalState& state) {
   const at::ThreadLocalStateGuard guard(state);
   try {

@@ -19,7 +19,7 @@ class RankGenerators {
   // Makes a new, freshly seeded generator for the rank.
   void renew(int rank);
 
-  // The generator of the rank. Throws std::out_of_range if it has none yet.
+  // Throws std::out_of_range if the rank has no generator yet.
   const at::Generator& of(int rank) const;
 
  private:

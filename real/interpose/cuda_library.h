@@ -7,8 +7,7 @@
 
 namespace rehearse::real {
 
-// The functions of the libcudart that this process has loaded. If our replacements stand before them, the process's own
-// calls reach ours first.
+// The functions of the libcudart that this process has loaded, not this folder's replacements.
 struct CudaLibrary {
   decltype(&::cudaStreamSynchronize) stream_synchronize;
   decltype(&::cudaEventSynchronize) event_synchronize;

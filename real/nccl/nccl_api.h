@@ -7,8 +7,8 @@
 
 namespace rehearse::real {
 
-// The part of NCCL that ranks of one process need, with NCCL's own names, arguments and codes. NCCL's documentation
-// explains the calls. NcclApi is an interface so that tests can produce every failure without a GPU.
+// The part of NCCL that ranks of one process need, with NCCL's own names, arguments and codes. NcclApi is an interface
+// so that tests can produce every failure without a GPU.
 //
 // Blocking: comm_init_rank() and comm_split() (within a group, at group_end()), and comm_destroy(). comm_abort() may
 // block for as long as the device is busy.

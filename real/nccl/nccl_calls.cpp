@@ -30,7 +30,6 @@ Span span_of(const at::Tensor& tensor) {
           elements.type};
 }
 
-// Takes consecutive pieces of a tensor.
 class Pieces {
  public:
   explicit Pieces(const at::Tensor& tensor)

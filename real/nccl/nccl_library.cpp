@@ -8,7 +8,6 @@
 namespace rehearse::real {
 namespace {
 
-// NCCL's functions, by the names that NcclApi uses.
 struct Functions {
   decltype(&::ncclGetVersion) get_version;
   decltype(&::ncclGetErrorString) get_error_string;

@@ -18,7 +18,6 @@ const c10d::NCCLPreMulSumSupplement* supplement_of(const comm::Operation& call) 
   return dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
 }
 
-// The factor as an element of this dtype.
 std::array<std::byte, sizeof(double)> as_element(double factor, c10::ScalarType dtype) {
   std::array<std::byte, sizeof(double)> element{};
   const auto put = [&element](auto value) { std::memcpy(element.data(), &value, sizeof value); };

@@ -49,8 +49,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std:
   return connect(given, comm::numbered_name(given, services_.named[given]++), made.key, ranks);
 }
 
-// Waits until all members are connected. A rank owns its gloo connections. If it dropped the group or ended its body
-// right away, it would close connections that other ranks are still making.
+// A rank owns its gloo connections. If the rank dropped the group or ended its body right away, it would close
+// connections that other ranks are still making.
 void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   constexpr const char* kConnected = "rehearse/connected";
   constexpr std::chrono::microseconds kMost = std::chrono::milliseconds(10);
@@ -62,8 +62,8 @@ void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   }
 }
 
-// Several groups may have one name. `registered`: a name that only this group has in this process. `key`: a name that
-// only this group has in the job.
+// Several groups may have the same name. `registered`: a name that only this group has in this process. `key`: a name
+// that only this group has in the job.
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& registered,
                                                               const std::string& key, const std::vector<int>& ranks) {
   const auto identity = services_.journal.add_group(name, ranks);

@@ -61,8 +61,6 @@ void seed_generators(std::uint64_t seed, at::Device device) {
   own.set_current_seed(seed);
 }
 
-// Makes the back ends of a group: gloo for tensors in the host's memory and, if the rank has a GPU, NCCL for the GPU's
-// tensors.
 MakeBelow backends_below(const RunRequest& request, const GlooDevices& interfaces, at::Device device) {
   return [timeout = request.timeout, interfaces, device](const StorePtr& group, int rank, int size) -> BackendsBelow {
     auto on_host = make_gloo(group, rank, size, timeout, interfaces);

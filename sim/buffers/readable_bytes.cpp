@@ -18,7 +18,6 @@ std::size_t bytes_of_page() noexcept {
   return bytes;
 }
 
-// The first byte of the next page.
 const std::byte* next_page(const std::byte* address) noexcept {
   return address + (bytes_of_page() - reinterpret_cast<std::uintptr_t>(address) % bytes_of_page());
 }

@@ -28,7 +28,6 @@ struct TlsModule {
   std::vector<TlsSymbol> symbols;  // ordered by offset
 };
 
-// True if a library of this file name is loaded.
 bool is_loaded(std::string_view soname);
 
 // The thread-local variables of the library in this file, ordered by offset. The library need not be loaded. Throws

@@ -60,8 +60,8 @@ bool TlsExchange::differs(std::size_t piece) const noexcept {
 void TlsExchange::take_into_use() noexcept {
   for (std::size_t piece = used_; piece < live_.size(); ++piece) {
     if (!differs(piece)) continue;
-    // Pieces are sorted: those in use, then those whose initial value is zero, then the others. A zero piece swaps with
-    // the first zero piece. Another piece first swaps with the first of the others, and then with the first zero piece.
+    // Keep the order of `live_`. A zero piece swaps with the first zero piece. Another piece first swaps with the first
+    // of the others, and then with the first zero piece.
     if (piece >= zeros_end_) {
       swap_pieces(piece, zeros_end_);
       swap_pieces(zeros_end_++, used_);

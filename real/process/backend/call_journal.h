@@ -21,7 +21,7 @@ namespace rehearse::real {
 // back ends complete calls on their own threads, and because DDP may make calls on a thread that computes gradients.
 class CallJournal final : public comm::LabelKeeper {
  public:
-  // `began`: time zero of the run, by the machine's clock. The log must outlive this object.
+  // `began`: the start of the run, by the machine's clock. The log must outlive this object.
   CallJournal(int rank, int size, comm::EventLog& log, VirtualDuration began, bool call_sites);
 
   VirtualTime now() const noexcept;

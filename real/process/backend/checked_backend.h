@@ -37,7 +37,7 @@ struct RankServices {
   std::map<std::string, std::uint64_t> derived{};  // how often next_derived() was called, by name and ranks
   std::map<std::string, std::uint64_t> named{};    // how many of the rank's groups have this name
 
-  // The message about a group that only its members make, by `call`. `ranks`: of the world.
+  // The message about a group that only its members make. `call`: the function that makes it. `ranks`: of the world.
   GroupMade next_derived(std::string call, const std::string& name, const std::vector<int>& ranks);
 
   // Blocks until the members are connected. If it throws, the communication has failed, perhaps because a peer has
@@ -89,7 +89,6 @@ class CheckedBackend final : public comm::DescribedBackend {
   WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) override;
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   comm::Operation make(const Called& called);
-  // The back end below that carries out this call.
   BackendPtr below(const comm::Operation& call) const;
   // `waits_for_peers`: the call is carried out when the coordinator says that its peers are there; otherwise at once.
   c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out, bool waits_for_peers);

@@ -16,8 +16,7 @@
 namespace rehearse::real {
 namespace {
 
-// Combines several Works into one: the Works of several calls, or the Works of the back end below. The rank of such a
-// Work is unknown.
+// Combines several Works into one: the Works of several calls, or the Works of the back end below.
 using WorkList = comm::SeveralWorks<c10d::Work>;
 constexpr int kUnknownRank = -1;
 

@@ -60,7 +60,7 @@ GroupCalls::Slot& GroupCalls::slot_of(std::uint64_t sequence) {
   return entry->second;
 }
 
-// All ranks have made the call.
+// Call it when all ranks have made the call.
 void GroupCalls::close(std::uint64_t sequence) {
   const auto slot = slots_.find(sequence);
   if (!slot->second.failure) {

@@ -38,7 +38,6 @@ struct CallMade {
   CallFacts call;
 };
 
-// The kind of a failure.
 enum class FailureKind {
   plain,
   check,          // CheckError

@@ -42,7 +42,6 @@ class CoordinatorService {
   std::jthread thread_, ticker_;  // last members, so that their destructors run first
 };
 
-// The interval at which processes report that they are alive.
 VirtualDuration heartbeat_interval(VirtualDuration check_timeout);
 
 }  // namespace rehearse::real

@@ -51,8 +51,8 @@ void Session::tell(const RankMessage& message) {
   }
 }
 
-// Tells the coordinator, once, that an interrupt was requested. The rank calls this while it waits; the listener also
-// calls this, whenever a message (such as a heartbeat) wakes it.
+// Tells the coordinator, once, that an interrupt was requested. The rank calls this while it waits, and the listener
+// after each message.
 void Session::tell_interrupt() {
   if (exec::interrupt_requested() && !sent_interrupt_.exchange(true)) tell(Interrupted{});
 }

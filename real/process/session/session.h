@@ -57,7 +57,7 @@ class Session {
   void give_up(const BarrierGivenUp& given_up);
 
   // Waits until `over()` is true, the world ends, or `most` has passed. Calls `over()` under the lock, and returns the
-  // value of the last such call.
+  // value of the last call.
   bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
   // Changes, under the lock, the state that waiting threads check.
   void change(const std::function<void()>& change);

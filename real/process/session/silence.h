@@ -8,7 +8,7 @@
 namespace rehearse::real {
 
 // Measures for how long another process has sent nothing while this one ran. Time in which this process did not run,
-// because it was stopped or had no processor, does not count as the other's silence.
+// because it was stopped or had no processor, does not count as the other process's silence.
 class Silence {
  public:
   // look() must be called at least once in `look_interval`. A silence of one and a half times `check_timeout` is too

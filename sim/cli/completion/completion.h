@@ -29,7 +29,6 @@ std::vector<std::string> words_for(Takes takes, const Completed& completed);
 // The endings of file names that fit. Empty: any file, or no file.
 std::vector<std::string> suffixes_for(Takes takes);
 
-// A name for the executable's shell function.
 std::string function_name(const std::string& executable);
 
 // `text` in a form that may stand between single quotes.

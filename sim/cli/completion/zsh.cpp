@@ -45,7 +45,6 @@ std::string description(std::string_view text) {
   return result;
 }
 
-// The call of _arguments for one command.
 std::string arguments_of(const CommandSpec& command, const Completed& completed) {
   std::string text = "_arguments '--help[print the options]'";
   for (const auto& option : command.options) {

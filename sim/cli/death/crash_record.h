@@ -47,7 +47,6 @@ void note_call(CrashRecord& crash, std::string_view call) noexcept;
 // For example "SIGSEGV (Segmentation fault)".
 std::string signal_text(int signal);
 
-// The place at which the rank was.
 exec::CallSite site_of(const CrashRecord& crash);
 
 // The rank's line with its place. The calling process must have the same modules at the same addresses as the dead one.

@@ -87,7 +87,6 @@ class FakeFabric final : public comm::Fabric {
   // Not owned. Null, the initial value: everything moves.
   void ask_before_moving(MoveInterceptor* interceptor) noexcept { interceptor_ = interceptor; }
 
-  // The number of transfers that are launched and not complete.
   std::size_t pending() const noexcept;
 
  private:
