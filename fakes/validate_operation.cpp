@@ -23,7 +23,7 @@ void check_tensor(const Operation& call, const at::Tensor& tensor) {
               tensor.layout(), " tensors");
   TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),
               "; it does not support tensors that are not on the CPU");
-  // The memory of such a view does not hold the tensor's values.
+  // The memory of a conjugate or negative view does not hold the tensor's values.
   TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(), comm::name_of(call.type),
               ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
 }

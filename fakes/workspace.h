@@ -15,7 +15,7 @@ namespace rehearse::fakes {
 
 using Calls = std::span<comm::Operation* const>;
 
-// Transfers work in blocks, so that bytes that were read from memory once stay in the cache until they have been used.
+// Transfers work in blocks of at most this size, so that a block stays in the cache from its first use to its last.
 inline constexpr std::size_t kBlockBytesMax = 16 << 10;
 
 // Scratch memory for transfers. The fabric keeps it from one transfer to the next, so that a warm fabric allocates only
@@ -79,8 +79,7 @@ bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
 // Carries out the ranks' calls of one operation.
 using Mover = void (*)(Calls calls, Workspace& workspace);
 
-// Each of these two functions carries out one transfer without parts. move_reduction() takes transfers that reduce, and
-// move_copies() takes all other transfers.
+// The transfer must have no parts. move_reduction() takes transfers that reduce, and move_copies() takes all others.
 void move_copies(const comm::Transfer& transfer, Workspace& workspace);
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace);
 

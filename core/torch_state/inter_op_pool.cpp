@@ -26,8 +26,8 @@ namespace rehearse::torch_state {
 
 using GraphTaskPtr = std::weak_ptr<torch::autograd::GraphTask>;
 
-// In an executable these definitions precede LibTorch's, also for LibTorch's own callers. In the ABI, a std::function
-// passed by value is the address of an object that the caller owns.
+// The dynamic linker prefers an executable's definitions to LibTorch's, also for calls that LibTorch makes. In the ABI,
+// a std::function passed by value is the address of an object that the caller owns.
 void launch(std::function<void()>* task) __asm__(REHEARSE_LAUNCH) __attribute__((visibility("default"), used));
 void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK)
     __attribute__((visibility("default"), used));

@@ -15,8 +15,8 @@
 
 namespace rehearse::torch_state {
 
-// In an executable these definitions precede LibTorch's, also for LibTorch's own callers. In the ABI, a std::string
-// passed by value is the address of an object that the caller owns.
+// The dynamic linker prefers an executable's definitions to LibTorch's, also for calls that LibTorch makes. In the ABI,
+// a std::string passed by value is the address of an object that the caller owns.
 void make_tcp_store(c10d::TCPStore* store, std::string* host,
                     const c10d::TCPStoreOptions& options) __asm__(REHEARSE_TCP_STORE("C1"))
     __attribute__((visibility("default"), used));

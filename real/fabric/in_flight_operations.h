@@ -26,8 +26,7 @@ class InFlightOperations {
 
   void add(InFlightOperation operation) { ready_.push_back(std::move(operation)); }
 
-  // Launches everything that is ready, in one group of NCCL calls; a further group begins at a transfer that shares
-  // memory with an earlier one. Returns true if anything was ready.
+  // Launches everything that is ready. Returns true if anything was ready.
   bool launch_ready() noexcept;
 
   // Asks the devices, and reports what has ended or failed. Returns true if it reported anything.

@@ -26,8 +26,7 @@ struct NcclFabricOptions {
   bool timed = false;                                              // calls measure how long they took
 };
 
-// Moves bytes by NCCL, between ranks whose tensors lie on GPUs of this process. Another fabric moves tensors on the
-// CPU.
+// Moves bytes by NCCL, between ranks whose tensors lie on GPUs of this process.
 //
 // All ranks of a transfer have arrived when the fabric gets it. The fabric passes a transfer to NCCL at once if it is
 // large or if a rank waits for it, and otherwise at the next poll(). All transfers that are ready go into one group of

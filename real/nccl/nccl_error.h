@@ -10,8 +10,7 @@
 
 namespace rehearse::real {
 
-// A call of NCCL failed, or a communicator failed asynchronously. It is a c10::DistBackendError, which PyTorch's own
-// back end throws.
+// A call of NCCL failed, or a communicator failed asynchronously. PyTorch's own back end throws the base class.
 class NcclError : public c10::DistBackendError {
  public:
   NcclError(std::string message, ncclResult_t result);

@@ -5,8 +5,6 @@
 
 namespace rehearse::real {
 
-// Says whether the coordinator compares calls of different processes before they are carried out, and for how long it
-// waits.
 struct CheckOptions {
   bool calls = true;  // false: calls are recorded and ends of ranks are reported, but nobody compares calls
   // The check timeout: for how long a rank waits for ranks that do not make its call, and for how long a process may

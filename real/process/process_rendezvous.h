@@ -24,8 +24,7 @@ StoreAddress store_address(const LaunchedProcess& process);
 
 // The store of all processes of the job. The first call connects, later calls return the same store. Unless torchrun's
 // agent serves the store, rank 0's process does, as long as it lives. Blocks until all processes are there, but at most
-// for `timeout`. If ranks are still missing by then, throws RunnerUnavailable, which names these ranks. If there is no
-// connection, throws RunnerUnavailable with the reason.
+// for `timeout`. Throws RunnerUnavailable, which names the missing ranks or says why there is no connection.
 c10::intrusive_ptr<c10d::Store> join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout);
 
 }  // namespace rehearse::real

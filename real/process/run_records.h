@@ -14,8 +14,7 @@ namespace rehearse::real {
 RankEnded ended_by_exception(bool of_communication, VirtualTime at);
 
 // Enters the outcome of a job into `record`: the ends of all ranks. Keeps this rank's own exception as it was thrown,
-// unless the coordinator knows more. The coordinator knows more if it decided itself that the rank has failed, or if it
-// knows which ranks a call waited for in vain.
+// unless the coordinator itself decided that the rank has failed, or knows for which ranks a call waited in vain.
 void note_outcome(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
                   RunRecord& record);
 

@@ -120,8 +120,6 @@ void WatchingFabric::check_compared(const comm::Transfer& transfer) {
   }
 }
 
-// True if the inputs and outputs of the call are searched for NaN and Inf: for every call if the checks ask for
-// explanations, otherwise only for sums and products.
 bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
   return checks_.automatic().explain || adds_up(call);
 }

@@ -8,8 +8,8 @@
 
 #include "cli/terminal/console.h"
 
-// A scenario that expects a verdict is a test. Only this file compares a run's verdict with the scenario's expectation
-// and chooses the exit code, both for a run that ended normally and for a run whose process died.
+// A scenario that expects a verdict is a test. These functions compare a run's verdict with the scenario's expectation
+// and choose the exit code, both for a run that ended normally and for a run whose process died.
 namespace rehearse::cli {
 
 // True if the run ended as its scenario expects. Unless the scenario expects OK or FAULT NOT FIRED, every fault that

@@ -17,7 +17,6 @@ namespace {
 
 using std::filesystem::path;
 
-// The page goes beside its input, under the name that a run gives its page.
 path page_of(const Arguments& arguments) {
   if (!arguments.output.empty()) return arguments.output;
   const path operand(arguments.operand);
@@ -28,7 +27,8 @@ path page_of(const Arguments& arguments) {
   return operand.parent_path() / "report.html";
 }
 
-// A page must not overwrite its input. A page made from dumps must not overwrite a run's page, which holds more.
+// A page must not overwrite its input. A page made from dumps replaces an existing page only if the user names that
+// page, because the page of a run holds more.
 void require_free(const path& page, const Arguments& arguments, const Report& report) {
   std::error_code ignored;
   for (const auto& operand : arguments.operands) {

@@ -16,8 +16,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Runs the scenario once more and compares the two runs. If they differ, or if the second one is interrupted, changes
-// the verdict of `first`.
+// Runs the scenario once more. If this run differs or is interrupted, changes the verdict of `first`.
 void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
   console.note("a second run, to compare\n");
   const auto second = run_scenario(scenario, console);

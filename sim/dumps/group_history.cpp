@@ -169,8 +169,8 @@ bool GroupHistory::diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& di
   return true;
 }
 
-// Adds each rank's first collective that is not complete. It waits for the ranks that certainly did not make the call.
-// If there are none, it waits for the ranks that may or may not have made it.
+// Adds each rank's first collective that is not complete. The collective waits for the ranks that certainly did not
+// make the call or, if there are none, for the ranks that may or may not have made the call.
 void GroupHistory::diagnose_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
   std::vector<int> missing, unknown;
   std::size_t arrived = 0;

@@ -17,8 +17,7 @@ namespace rehearse::torch_state {
 // use" from then on, for all fibers. Switches copy only the pieces in use. An image contains these pieces, in the order
 // in which they came into use. If a piece came into use after an image was saved, the fiber of that image has the
 // piece's initial value. A switch compares the other pieces, which are in the thread's own cache, with their initial
-// values. It touches no more of a fiber's image than the program needs: one cache line in idle code, eight in the
-// middle of a backward pass.
+// values. It touches one cache line of a fiber's image in idle code, and eight in the middle of a backward pass.
 //
 // If the size of a range is not a multiple of 32, its last piece overlaps the previous one. That is harmless as long as
 // all pieces are saved before any is loaded, because both pieces have the same bytes in their common part.

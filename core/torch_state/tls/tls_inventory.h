@@ -51,9 +51,8 @@ struct ClassifiedTls {
   std::vector<const TlsFamily*> used_families;  // with repetitions
 };
 
-// Classifies the variables of one library, which must be sorted by offset. A guard variable gets the scope of the
-// variable that it guards. The name of the guard of a function-local variable contains that variable's name. The guard
-// of a source file (`__tls_guard`) stands before the variable from which it takes the scope.
+// Classifies the variables of one library. The guard of a function-local variable gets that variable's scope. The guard
+// of a source file (`__tls_guard`) gets the scope of the variable after it, so `symbols` must be sorted by offset.
 ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory);
 
 }  // namespace rehearse::torch_state

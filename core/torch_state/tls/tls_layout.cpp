@@ -45,9 +45,9 @@ std::string join(const std::vector<std::string>& names) {
 
 bool is_per_fiber(TlsScope scope) { return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional; }
 
-// Neighbouring variables of fibers form one range. A range ends at a whole word, because copying whole words is faster
-// than copying exact ends, and the gap between two variables is padding. If a variable that fibers share begins
-// earlier, the range ends there.
+// Neighbouring per-fiber variables form one range. A range ends at a whole word, because copying whole words is faster
+// than copying exact ends, and the gap between two variables is padding. If a shared variable begins earlier, the range
+// ends there.
 void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
   bool open = false;

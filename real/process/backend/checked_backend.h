@@ -40,7 +40,7 @@ struct RankServices {
   // The message about a group that only its members make. `call`: the function that makes it. `ranks`: of the world.
   GroupMade next_derived(std::string call, const std::string& name, const std::vector<int>& ranks);
 
-  // Blocks until the members are connected. If it throws, the communication has failed, perhaps because a peer has
+  // Blocks until the members are connected. An exception counts as a failure of communication, because a peer may have
   // ended.
   BackendsBelow connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const;
 };

@@ -15,10 +15,8 @@
 
 #include <rehearse/exec/time.h>
 
-// Turns values into bytes and back, between processes of one executable, which trust each other. (Messages between
-// ranks about a compilation have their own checks and errors: core/compile/compiler_collectives/byte_stream.h.) For
-// each struct, a function fields(archive, value) beside it passes every field to the archive. This function serves both
-// directions.
+// Turns values into bytes and back, between processes of one executable, which trust each other. For each struct, a
+// function fields(archive, value) beside it passes every field to the archive. This function serves both directions.
 namespace rehearse::real {
 
 using Bytes = std::vector<std::uint8_t>;

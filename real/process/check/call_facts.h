@@ -49,7 +49,7 @@ class CallTexts {
   std::map<std::string, comm::PayloadName> payloads_;
 };
 
-// Rebuilds the call with tensors without data, so that core/comm/call can compare and describe it. Needs no device.
+// Rebuilds the call with tensors without data, so that core/comm can compare and describe it. Needs no device.
 comm::Operation operation_of(const CallFacts& facts, CallTexts& texts);
 
 template <class Archive>

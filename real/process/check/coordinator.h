@@ -37,7 +37,7 @@ class Coordinator {
 
   void receive(const FromRank& message, VirtualTime now);
 
-  // Ends the job if time alone decides it (see above). Call it regularly.
+  // Ends the job, or sends its outcome, if a time limit has passed. Call it regularly.
   void check_deadlines(VirtualTime now);
 
   // Call this if the coordinator itself did not run for `time`: that time does not count as a silence of the ranks.

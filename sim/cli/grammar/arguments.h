@@ -15,7 +15,7 @@
 
 namespace rehearse::cli {
 
-// The default time limit for each seed of a sweep: a seed that never ends must not hold up the others forever.
+// The default time limit for each seed of a sweep: a seed that never ends must not hold up the other seeds.
 inline constexpr std::chrono::seconds kSeedTimeLimit{600};
 
 // The parsed command line. Options that a command does not have keep their defaults.

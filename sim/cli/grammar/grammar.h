@@ -6,7 +6,7 @@
 #include <vector>
 
 // Describes, as data, everything that a user may type after the command's name. The parser, its errors and --help all
-// read it, so they cannot disagree.
+// read this data, so they cannot disagree.
 namespace rehearse::cli {
 
 struct Arguments;

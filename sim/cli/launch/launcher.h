@@ -30,7 +30,6 @@ struct RankEnds {
   bool overdue = false;
 };
 
-// The folder of a rank's files in the folder of a run.
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
 
 // Removes what an earlier run left in the folders of ranks. Throws UsageError.

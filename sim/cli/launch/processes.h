@@ -22,7 +22,6 @@ struct ProcessStart {
   std::filesystem::path printed;         // a file for everything that it prints
 };
 
-// How a process ended.
 struct ProcessEnd {
   bool ended = false;
   int code = 0;
@@ -33,7 +32,7 @@ struct ProcessEnd {
   bool went_wrong() const noexcept { return ended && (code != 0 || signal != 0); }
 };
 
-// Processes that this one started. Each has its own process group, so that a terminal's Ctrl-C reaches only this
+// Processes that this process started. Each has its own process group, so that a terminal's Ctrl-C reaches only this
 // process. Use it on one thread. The destructor kills processes that still run.
 class Processes {
  public:

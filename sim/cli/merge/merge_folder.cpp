@@ -81,7 +81,6 @@ MergeError damaged(const std::string& damage) {
                     "CRASHED");
 }
 
-// Requires that both reports describe the same run.
 void require_same_run(const path& folder, int rank, const Report& report, int other_rank, const Report& other) {
   const auto fail = [&](std::string_view what, const auto& value, const auto& expected) {
     throw MergeError(
@@ -93,7 +92,7 @@ void require_same_run(const path& folder, int rank, const Report& report, int ot
   if (report.seed != other.seed) fail("the seed", report.seed, other.seed);
 }
 
-// Requires that the report belongs to this rank. The report lists the files of its run, and their paths name the rank.
+// The report lists the files of its run, and their paths name the rank.
 void require_of_rank(const path& folder, int rank, const Report& report) {
   if (report.files.empty()) return;
   const auto written_to = path(report.files.front()).parent_path().filename().string();

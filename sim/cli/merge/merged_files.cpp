@@ -37,7 +37,6 @@ void append(Json& all, const Json& more) {
   for (const auto& each : more.items()) all.push_back(each);
 }
 
-// Requires that everything the file lists belongs to this rank.
 template <class Items>
 void require_of_rank(const Items& items, int rank, std::string_view what) {
   for (const auto& each : items) {

@@ -28,7 +28,7 @@ class Merger {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) merged_.rank_lines.push_back(line_of(rank));
     waits_ = sim::waits_of(merged_.rank_lines);
     // The first verdict that applies decides; merged_report.h gives the order. failed() takes only failures that are
-    // causes; after waited(), ended_by(rank_failed) also takes failures that follow from others.
+    // causes; after waited(), ended_by(rank_failed) also takes failures that follow from those of other ranks.
     if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
           waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
           interrupted() || ended_by_any())) {
@@ -102,7 +102,7 @@ class Merger {
     return own == lines.end() ? nullptr : &*own;
   }
 
-  // The rank's own line; if its report has none, or if it left no report, a line that says how it ended.
+  // The line that the rank reports about itself. Without such a line, a line that says how the rank ended.
   RankLine line_of(std::size_t rank) const {
     const auto& [report, ending] = ranks_[rank];
     if (report) {
@@ -157,8 +157,7 @@ class Merger {
       if (!report || !tells_of_all(*report) || report->verdict != ranks_.front().report->verdict) return false;
     }
     const auto& first = *ranks_.front().report;
-    // After a timeout or an interrupt, only the lines of all ranks together show whether a missing rank was still on
-    // its way. OK needs a headline for all ranks. So merge() decides these verdicts below.
+    // merge() decides these three below: see merged_report.h.
     constexpr Verdict kByAllLines[] = {Verdict::ok, Verdict::timeout, Verdict::interrupted};
     if (std::find(std::begin(kByAllLines), std::end(kByAllLines), first.verdict) != std::end(kByAllLines)) return false;
     const auto culprits = sim::culprits_of(first);
@@ -217,7 +216,7 @@ class Merger {
     return true;
   }
 
-  // A rank that waited for nobody when it failed is a cause; the failures of others follow from it.
+  // A rank that waited for nobody when it failed is a cause. The other failures follow from it.
   bool failed(Verdict verdict) {
     int others = -1;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -247,7 +246,7 @@ class Merger {
     return ranks;
   }
 
-  // Describes the wait that a rank gave up first.
+  // Describes the earliest wait that a rank gave up.
   void set_timeout(const std::vector<int>& culprits) {
     const auto& first = *std::min_element(waits_.begin(), waits_.end(),
                                           [](const auto& one, const auto& other) { return one.at < other.at; });

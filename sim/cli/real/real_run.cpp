@@ -64,8 +64,8 @@ std::string again(const Arguments& arguments) {
   return line;
 }
 
-// A real run in this process. If a launcher started this process as one rank, it runs that rank; otherwise it runs all
-// ranks, on the GPUs.
+// A real run in this process. If a launcher started this process as one rank, the run has only that rank here;
+// otherwise it has all ranks, on the GPUs.
 class RealRun {
  public:
   RealRun(const Arguments& arguments, sim::Scenario scenario, std::optional<LaunchedProcess> process, Console& console)
@@ -163,7 +163,6 @@ void tell_of(const sim::Scenario& scenario, Report& report) {
   report.version = begun.version;
 }
 
-// Starts one process for each rank, and reports on all.
 int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
   scenario.output.want_what_modes_share();
   const FolderLock lock(scenario.output.directory);
@@ -179,7 +178,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
     const auto why = ends.overdue ? past_its_time(arguments) : "from outside";
-    // Ranks have the same time limit. If it ended a rank, the headline may already say so.
+    // Each rank has the same time limit. If the limit ended a rank, the headline may already say so.
     if (!report.headline.starts_with(why)) report.headline = fmt::format("{}: {}", why, report.headline);
     report.verdict = Verdict::interrupted;
   }

@@ -60,7 +60,6 @@ class Describer {
   std::map<std::string, const InputSpec*, std::less<>> inputs_;
 };
 
-// The whole graph as one piece.
 Piece only_piece(const Describer& describer, const std::shared_ptr<graph::GraphModule>& module) {
   std::vector<const Node*> inputs, outputs;
   for (const Node& node : module->graph()) {

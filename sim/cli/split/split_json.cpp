@@ -9,7 +9,6 @@ namespace {
 
 using sim::Json;
 
-// A symbolic size becomes a string, any other size a number.
 Json sizes_of(const graph::TensorMeta& tensor) {
   auto sizes = Json::array();
   for (const auto& size : tensor.sizes) {

@@ -13,7 +13,6 @@ using Kind = PieceValue::Kind;
 
 std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
-// The ranges of the symbols that occur in sizes.
 std::string symbols_line(const ModelSplit& split) {
   std::vector<std::string> symbols;
   for (const auto& [name, range] : split.program.ranges) {

@@ -11,7 +11,6 @@
 
 namespace rehearse::cli {
 
-// The result of one seed of a sweep.
 struct SeedResult {
   std::uint64_t identity = 0;        // Report::identity of the run
   double seconds = 0;                // real time

@@ -32,7 +32,7 @@ struct JoinedShards {
 // Joins shards to their sweep. Throws sim::InputError if a file cannot be read. Throws UsageError if a file is no
 // shard, if it holds the same shard as another file, or if two files belong to different sweeps. All shards of a sweep
 // have the same program, range of seeds, number of shards, expected verdict and scenario. Two scenarios count as the
-// same if they differ only in the seed, the outputs, and parameters that are paths.
+// same if they differ only in the seed, the executable, the outputs, and parameters that are paths.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

@@ -33,7 +33,7 @@ std::string count_text(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// Only a run that came to its end has a Report::identity.
+// A crashed or interrupted run has no Report::identity, or only that of its beginning.
 bool came_to_its_end(const SeedResult& result) {
   if (!result.failure) return true;
   const auto verdict = result.failure->verdict;

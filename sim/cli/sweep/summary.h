@@ -22,7 +22,6 @@ struct SweepOutcome {
 // one seed failed, the text has the whole report of that failure instead.
 std::string to_text(const SweepOutcome& outcome, bool color);
 
-// The same for programs.
 std::string to_json(const SweepOutcome& outcome);
 
 // If the sweep was interrupted: the exit code of INTERRUPTED. Otherwise, if a seed failed: the exit code of the lowest

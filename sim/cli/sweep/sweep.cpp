@@ -119,7 +119,6 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
                      jobs);
 }
 
-// Returns false, and prints why, if the file cannot be written.
 bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome) {
   if (!asked.shard) return true;
   try {
@@ -131,8 +130,7 @@ bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const Sw
   }
 }
 
-// Returns false, and prints why, if the page cannot be written. A shard writes no page, because `merge` reports the
-// bugs.
+// A shard writes no page, because `merge` reports the bugs.
 bool leave_page(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome, Console& console) {
   if (asked.shard || !scenario.output.wants("html")) return true;
   return leave_sweep_page(scenario.output.directory, outcome, console);

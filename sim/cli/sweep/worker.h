@@ -17,7 +17,6 @@ struct SweepSetup {
   const sim::Scenario& scenario;
 };
 
-// The folder for the files of one seed, in the sweep's folder.
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
 
 // The command that runs a failed seed again: it replays the log or, if the command line gave faults or --swarm, repeats
@@ -43,8 +42,8 @@ struct WorkerFiles {
   int printed = -1;
 };
 
-// Runs the scenario with each seed that arrives, one world after another in this process, until no more seeds come.
-// Leaves the files of seeds that fail. If a seed fails, its output.txt receives what the program printed.
+// Runs the scenario with each seed that arrives, one world after another in this process, until no more seeds come. If
+// a seed fails, leaves its files; output.txt among them has what the program printed.
 [[noreturn]] void work(const SweepSetup& setup, WorkerFiles files);
 
 // Copies the content of `printed` to the seed's output.txt, and adds output.txt to the report's files. Does nothing if

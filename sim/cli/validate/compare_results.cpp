@@ -46,7 +46,7 @@ std::vector<double> numbers_in(const sim::ListedResult& result, at::ScalarType t
   return {data, data + doubles.numel()};
 }
 
-// The largest difference between two values at the same place, relative to the largest finite value in both lists.
+// The largest difference between two values at the same place, relative to the largest finite magnitude in both lists.
 // Infinity if a NaN or Inf meets a different value.
 double distance(const std::vector<double>& first, const std::vector<double>& second) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -53,8 +53,9 @@ class MoveInterceptor {
 //   - bool: SUM is the logical "or", PRODUCT the logical "and".
 //   - sparse: if one rank has several values with the same index, the fabric adds these first, in the order in which
 //     the tensor stores them (Gloo: in any order), and then the ranks' sums as above.
-//   - MIN and MAX combine elements in the order of Gloo's ring (reduce/ring_order.h) if one of them is a NaN. Whether
-//     the result is a NaN depends on the rank that has it and on the element's place. NCCL drops every NaN.
+//   - MIN and MAX: if a rank's element is a NaN, the ranks' elements are combined in the order of Gloo's ring
+//     (reduce/ring_order.h). The result is a NaN or not, depending on that rank and on the element's place. NCCL drops
+//     every NaN.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
 // The fabric leaves unchanged: every input that is not also an output; the rest of a receive's tensor after a shorter
