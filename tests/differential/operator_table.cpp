@@ -156,7 +156,6 @@ std::string families_of(const std::map<std::string, std::string>& lines) {
   return out.str();
 }
 
-// Checks that the page (--page) contains the table of families.
 int check_page(const Options& options) {
   const std::string expected = families_of(lines_of(options.table));
   std::ifstream file(options.page);

@@ -77,7 +77,6 @@ TEST(DifferentialTester, SeesWhatATwinDoesDifferently) {
             "throws in forward: vector::_M_range_check: __n (which is ) >= this->size() (which is )");
 }
 
-// The tester sees a result that shares memory, and an error that is missing.
 TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   Program program = doubled();
   const CallSpec call;
@@ -133,7 +132,6 @@ TEST(DifferentialTester, SeesZerosInPlaceOfAnUndefinedGradient) {
   EXPECT_TRUE(undefined_gradients(seen({}, "gradient of leaf 0")).empty());
 }
 
-// Only the statement and the call that the failure needs remain.
 TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {
   const Program program = generate(5, {.families = families()});
   const auto has = [](const Case& tested, const std::string& name) {

@@ -19,7 +19,6 @@ namespace rehearse::fakes::testing {
 struct Calls {
   Calls(c10d::OpType type, int ranks);
 
-  // The call of `rank`.
   comm::Operation& operator[](int rank) { return operations[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(operations.size()); }
 

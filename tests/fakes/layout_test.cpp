@@ -11,7 +11,7 @@ using Op = c10d::ReduceOp::RedOpType;
 
 class Layout : public FabricTest {};
 
-// A tensor of `rows` x `columns` with the given values, in one of several layouts.
+// The values in a tensor with one of four layouts.
 at::Tensor laid_out(const at::Tensor& values, int kind) {
   const auto rows = values.size(0);
   const auto columns = values.size(1);

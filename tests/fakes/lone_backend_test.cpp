@@ -205,8 +205,7 @@ TEST(LoneBackend, Work_IsCompleteAndItsFutureHoldsTheOutputs) {
   EXPECT_EQ(group.barrier({})->getSequencenumber(), 3u);
 }
 
-// Calls through the dispatcher, as programs do. A group of 1,024 costs no more than a group of one, because no other
-// rank exists.
+// Calls through the dispatcher, as programs do.
 TEST(LoneBackend, Group_TakesACallOfEachKind) {
   const auto group = lone_group(1000, 1024);
   EXPECT_EQ(group.rank(), 1000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a reduction by the fabric equals ATen's operations, applied one after the other in rank order. This holds
 // for each reduction and dtype that the fabric accepts, on every rank with an output. MIN and MAX with a NaN follow the
-// order of Gloo's ring. Past bugs: the order depended on the group's size or on block borders.
+// order of Gloo's ring.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {

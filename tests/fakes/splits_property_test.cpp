@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: for any matrix of splits and any sizes, each rank receives what each rank, itself included, has sent to it.
-// RapidCheck prints the smallest counterexample and how to reproduce it.
 #include <rapidcheck.h>
 
 #include "group_fixture.h"

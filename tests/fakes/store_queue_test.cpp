@@ -87,7 +87,6 @@ TEST_F(StoreQueues, WithoutTimeout_ADeadlockNamesTheKeys) {
   EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for keys \"a\", \"c\"");
 }
 
-// A queue's element ends a wait(), but not a get().
 TEST_F(StoreQueues, WaitSeesElements_GetDoesNot) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     if (rank == 1) {
@@ -135,7 +134,6 @@ TEST_F(StoreQueues, PoppingWithoutBlockingFromAnEmptyQueue_IsALivelock) {
   EXPECT_EQ(outcome.ending, Ending::livelock);
 }
 
-// Each rank appends. Nothing is lost, whatever the order.
 TEST_F(StoreQueues, Append_OfAllRanks) {
   const auto outcome = run(8, [&](int rank, FakeStore& store) {
     store.append("log", bytes(std::to_string(rank)));

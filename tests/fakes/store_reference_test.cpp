@@ -162,7 +162,6 @@ TEST_F(StoreReferenceInARank, AnyCalls) {
   }));
 }
 
-// Past the largest int64, add() wraps around in both stores.
 TEST(StoreReference, Add_WrapsAround) {
   const auto reference = hash_store();
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<FakeStore>(std::make_shared<StoreState>());

@@ -138,7 +138,6 @@ TEST_F(StoreTest, DeletedBeforeTheWaiterRuns_WaitsOn) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// Every way to poll lets the other ranks run, and sees their changes.
 TEST_F(StoreTest, Polling_LetsOthersRun) {
   const std::vector<std::function<bool(FakeStore&)>> done_when{
       [](FakeStore& store) { return store.check({"flag"}); },
@@ -204,7 +203,6 @@ TEST_F(StoreTest, PrefixStore_AndClone) {
   EXPECT_EQ(FakeStore(shared).getNumKeys(), 4);
 }
 
-// If the world ends while ranks wait, they unwind, and the store still works afterwards.
 TEST_F(StoreTest, WorldEndsDuringAWait_WaitersUnwind) {
   int unwound = 0;
   const auto outcome = run(3, [&](int rank, FakeStore& store) {

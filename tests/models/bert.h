@@ -54,7 +54,7 @@ struct BertModelImpl : torch::nn::Module {
 TORCH_MODULE(BertModel);
 
 // BertModel with the head that guesses masked words: transformers' BertForMaskedLM, whose decoder shares the weight of
-// the word embeddings. The base shape has 109,514,298 parameters.
+// the word embeddings.
 struct BertForMaskedLMImpl : torch::nn::Module {
   explicit BertForMaskedLMImpl(const BertShape& shape = BertShape::base())
       : bert(register_module("bert", BertModel(shape))),

@@ -28,7 +28,6 @@ class CheckpointedTransformer {
     for (std::size_t i = 0; i < layers->size(); ++i) x = run(i, x);
     return x;
   }
-  // Runs forward and backward of one batch.
   void step() { forward(tokens_).mean().backward(); }
 
   torch::nn::ModuleList layers;

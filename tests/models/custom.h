@@ -34,8 +34,7 @@ struct WrappedLinearImpl : torch::nn::Module {
 TORCH_MODULE(WrappedLinear);
 
 // The model of PyTorch's test_custom_layer: linear, custom layer, linear, each with a ReLU, on the sum of two inputs.
-// Each weight of the default width is exactly 1 MiB. Parameters: seq.0.linear.weight, seq.0.linear.bias, seq.2.weight,
-// seq.4.linear.weight, seq.4.linear.bias.
+// Each weight of the default width is exactly 1 MiB.
 struct CustomImpl : torch::nn::Module {
   explicit CustomImpl(std::int64_t width = 512)
       : seq(register_module("seq", torch::nn::Sequential(WrappedLinear(width), torch::nn::ReLU(), CustomLinear(width),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if a program is a shared object, each rank has its own globals, statics and thread_locals, fresh in every
-// run. Reports name its lines. A program that registers operators is refused.
+// run. Reports name the program's lines. A program that registers operators is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that move values without computing. They vary the dtype (nine of them), the root and the tag, and have even or
-// uneven sizes. Also barriers, and several calls in flight at once.
+// Calls that move values without computing. They vary the dtype, the root and the tag, and have even or uneven sizes.
+// Also barriers, and several calls in flight at once.
 #include <numeric>
 
 #include "parity_case.h"

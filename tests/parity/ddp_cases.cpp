@@ -60,7 +60,7 @@ Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
   });
 }
 
-// Trains with bf16_compress_hook(). Converts the results to bfloat16, the dtype of the sums.
+// Converts the results to bfloat16, the dtype of the sums.
 Tensors compressed(const ProcessGroup& group) {
   auto values = train(group, {}, [](MlpDdp& ddp, const ProcessGroup& group) {
     ddp.register_comm_hook(parallel::bf16_compress_hook(group));
@@ -70,7 +70,7 @@ Tensors compressed(const ProcessGroup& group) {
   return values;
 }
 
-// Trains with mixed precision. Converts the results to float, the dtype of computation and sums.
+// Converts the results to float, the dtype of computation and sums.
 Tensors mixed_precision(const ProcessGroup& group) {
   DistributedDataParallelOptions options;
   options.mixed_precision = MixedPrecision{.param_dtype = at::kFloat};

@@ -54,7 +54,6 @@ struct Branches : torch::nn::Module {
   torch::nn::Linear never = register_module("never", layer());
 };
 
-// One layer used twice, another never.
 struct Reused : torch::nn::Module {
   Reused() { twice->to(at::kDouble); }
   at::Tensor forward(const at::Tensor& x) { return twice(twice(x).relu()); }

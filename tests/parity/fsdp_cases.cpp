@@ -17,8 +17,7 @@ using Fsdp = FullyShardedDataParallel<rehearse_test::Mlp>;
 
 constexpr int kFsdpSteps = 3;
 
-// Runs two small batches, and reduces gradients only after the second. Then clips the gradients, and returns their
-// norm.
+// Returns the norm that the gradients had before clipping.
 template <class Call>
 at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   fsdp.zero_grad();

@@ -96,8 +96,8 @@ Tensors send_in_a_ring(Group group, Layout layout) {
   return group->send(sent, (group->getRank() + 1) % group->getSize(), 0)->wait(), Tensors{};
 }
 
-// In the cases marked `lax`, gloo would silently use the memory at the wrong places. All ranks alike must refuse these
-// calls and go on.
+// In the cases marked `lax`, gloo would silently use the memory at the wrong places. Every rank must refuse these calls
+// and go on.
 void add_gaps(std::vector<Case>& cases) {
   const auto lax = Expected::gloo_is_lax;
   cases.push_back({"allreduce with gaps", [](Group g) { return allreduce(g, {with_gaps(of(g))}); }, lax});

@@ -130,7 +130,7 @@ Tensors long_with_nan(Group group, const std::function<Tensors(at::Tensor)>& mak
   return all;
 }
 
-// The NaN of some ranks stays, and that of others is lost, depending on the ranks' places in gloo's ring.
+// A rank's place in gloo's ring decides whether its NaN stays or is lost.
 void add_nan(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
   const auto add = [&](const char* call, std::int64_t size, const std::function<Tensors(Group, at::Tensor)>& make) {
     cases.push_back({name_of(call, op, dtype, size), [=](Group group) {

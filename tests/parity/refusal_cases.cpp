@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that gloo refuses, which we must refuse, too. `gloo_lacks` marks calls that only gloo refuses, and
-// `gloo_is_lax` calls that only we refuse. A few calls must work.
+// Calls that gloo refuses, which we must refuse, too. A few calls must work.
 #include "parity_case.h"
 
 namespace rehearse::parity {

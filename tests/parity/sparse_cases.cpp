@@ -23,7 +23,7 @@ Tensors allreduce(const ProcessGroup& group, at::Tensor tensor) {
   return {sum.indices(), sum.values(), sum.to_dense()};
 }
 
-// Rank r has rows r, r + 1 and, twice, 2r. The sum has its rows in order.
+// Rank r has rows r, r + 1 and, twice, 2r.
 Tensors allreduce_exact(const ProcessGroup& group, at::ScalarType dtype) {
   const int rank = group->getRank();
   const auto rows = at::tensor({rank, rank + 1, 2 * rank, 2 * rank}, at::kLong).unsqueeze(0);

@@ -82,7 +82,7 @@ TEST_F(Refusals, FactorsThatNcclDoesNotTake) {
       "ReduceOp.PREMUL_SUM's factor is of Double on cuda:0; it must be as the tensor is, of Float on cuda:0");
 }
 
-// NCCL needs equal sizes. Gloo accepts a shorter message, and leaves the rest of the receiver's tensor unchanged.
+// NCCL needs equal sizes.
 TEST_F(Refusals, MessageShorterThanItsReceive) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) comm::send(group, on_device(at::ones({4}), 0), 1)->wait();

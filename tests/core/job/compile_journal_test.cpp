@@ -17,7 +17,7 @@ std::vector<std::string> texts(const Journal& journal) {
   return texts;
 }
 
-// 'c' compiles, 'h' hits.
+// Each letter of `calls` is a call: 'c' compiles, 'h' hits the cache.
 void play(FunctionRecord& record, const std::string& calls) {
   for (const char call : calls) {
     record.called();
@@ -50,7 +50,6 @@ TEST(FunctionRecords, Text_SaysWhatTheRankDoes) {
   EXPECT_EQ(record.text(true), "compile f (call 3: y is 4, guard y == 3 of entry 0)");
 }
 
-// The function is called with inputs for which the code must run eagerly, after calls that were compiled or served.
 TEST(FunctionRecords, Text_OfAnEagerCallSaysSo) {
   FunctionRecord record("f", 1, true);
   play(record, "ch");
@@ -104,7 +103,7 @@ TEST(Divergences, KnowRanksWithoutLaterCalls_AndRanksThatCommunicate) {
   EXPECT_TRUE(found[0].communicates);
 }
 
-// If a call compiles several segments, they count as one compilation.
+// A call may compile several segments.
 TEST(Divergences, SeveralCompilationsOfACall_AreOne) {
   Journal journal;
   for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, false), "ch");

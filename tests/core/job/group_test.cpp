@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// Returns (1 + rank) times each factor. So an element of a result shows which ranks it comes from.
+// The factor 1 + rank lets an element of a result show which ranks it comes from.
 at::Tensor of(int rank, at::ArrayRef<double> factors) { return at::tensor(factors) * (1 + rank); }
 
 void on_ranks(const World::Body& body) { comm::on_ranks(kRanks, body); }

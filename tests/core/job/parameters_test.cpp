@@ -88,7 +88,7 @@ TEST(Parameters, UnknownName_ListsWhatExistsAndTheNearestSpelling) {
   }
 }
 
-// The error lists all three mistakes, so the user needs one run to find them, not three.
+// The user finds all three mistakes in one run.
 TEST(Parameters, SeveralProblems_AllAreListedByName) {
   EXPECT_EQ(error_of({{"verbose", {std::int64_t{1}, "a.toml:9"}}, {"rate", {2.0, "a.toml:3"}}, {"steps", {true, ""}}}),
             "a.toml:3: parameter \"rate\" is 2.0; it takes a number from 0 to 1\n"

@@ -15,7 +15,6 @@ using rehearse::DistributedDataParallelOptions;
 using rehearse::RankContext;
 using ::testing::ElementsAre;
 
-// Six layers of 64 x 64 floats.
 constexpr std::size_t kWeight = 64 * 64 * 4;
 constexpr std::size_t kBias = 64 * 4;
 constexpr std::size_t kLayer = kWeight + kBias;

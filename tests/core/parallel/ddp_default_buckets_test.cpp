@@ -23,8 +23,7 @@ using ::testing::ElementsAre;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Name and bytes of each parameter, in the order in which the forward uses them. Gradients arrive in reverse order. The
-// parameters have 57 MiB in all.
+// Name and bytes of each parameter, in the order in which the forward uses them. Gradients arrive in reverse order.
 const std::vector<std::pair<std::string, std::size_t>> kParameters = {
     {"embedding", 2 * kMiB}, {"stem", 4 * kMiB}, {"scale", 4},       {"up", 25 * kMiB - 4}, {"gate", kMiB / 2},
     {"down", 25 * kMiB / 2}, {"mix", 12 * kMiB}, {"head", kMiB / 2}, {"bias", kMiB / 2},

@@ -65,7 +65,7 @@ TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("label=\"DDP bucket 0 of 1: "));
 }
 
-// Returns each rank's error at construction. Of four ranks, only rank 2 has a different net.
+// Returns each rank's error at construction. Only rank 2 has a different net.
 template <class Make>
 std::vector<std::string> disagreement(Make&& make) {
   constexpr int kRanks = 4;

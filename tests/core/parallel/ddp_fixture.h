@@ -19,8 +19,7 @@ namespace rehearse_test {
 // Closed-form values that depend on `salt`: small multiples of 1/16, so their sums are exact.
 at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kDouble);
 
-// Fills every parameter of the module. Two modules of the same structure are equal if they are filled with the same
-// salt.
+// Fills every parameter. Modules of the same structure get equal values for the same salt.
 void fill(torch::nn::Module& module, int salt = 0);
 
 torch::nn::Linear double_linear(int inputs, int outputs);

@@ -97,7 +97,6 @@ TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
       [](int step) { return std::vector<int>{10 * step, 10 * step + 1}; });
 }
 
-// Forwards without grad mode: before the forward of each step, and between that forward and its backward.
 TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
   expect_mean<recorded::Mlp>(
       {},
@@ -117,7 +116,6 @@ TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
       [](int step) { return std::vector<int>{step}; });
 }
 
-// Checks the dtypes of its arguments, parameter and buffer in forward().
 struct Probe : torch::nn::Module {
   at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view, int scale) {
     EXPECT_EQ(weight.scalar_type(), at::kBFloat16);

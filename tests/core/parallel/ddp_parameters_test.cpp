@@ -10,7 +10,6 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 
-// One tensor is the parameter of two modules.
 struct TiedLayer : torch::nn::Module {
   explicit TiedLayer(const at::Tensor& shared) : weight(register_parameter("weight", shared)) {}
   at::Tensor weight;
@@ -24,7 +23,6 @@ struct TiedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Tied);
 
-// Trains `Net` on `ranks` ranks and in one process, and compares gradients after each of three steps.
 template <class Net>
 void expect_gradients_of_whole_batch(const rehearse::DistributedDataParallelOptions& options = {}, int ranks = 3) {
   run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
@@ -107,7 +105,6 @@ TEST(DdpParameters, Frozen_TakenFromRankZeroButNotReduced) {
   });
 }
 
-// A transposed parameter (dense, with other strides), and one with gaps in its memory.
 struct StridedImpl : torch::nn::Module {
   StridedImpl()
       : transposed(register_parameter("transposed", at::empty({4, 6}, at::kDouble).t())),

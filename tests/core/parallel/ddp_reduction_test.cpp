@@ -54,7 +54,6 @@ TEST(DdpIgnored, NeitherBroadcastNorReducedNorVerified) {
   });
 }
 
-// A layer that runs `depth` times, and another one that never runs.
 struct LoopImpl : torch::nn::Module {
   LoopImpl() {
     to(at::kDouble);
@@ -145,8 +144,7 @@ TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
   });
 }
 
-// If the rank of PowerSGD's approximation is at least the rank of each gradient matrix, PowerSGD loses nothing. This
-// must hold for several buckets and for every schedule.
+// If the rank of PowerSGD's approximation is at least the rank of each gradient matrix, PowerSGD loses nothing.
 TEST(DdpHooks, PowerSgdOfFullRank_IsTheMean) {
   for_ranks_and_seeds([](RankContext& ctx) {
     Mlp net, alone;

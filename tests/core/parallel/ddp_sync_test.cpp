@@ -71,8 +71,8 @@ TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
   EXPECT_EQ(operations_with(3), operations);
 }
 
-// The reference for join(). In each step, it sums the gradients of the ranks that still have inputs. It divides the sum
-// by the number of all ranks, or by the number of ranks that still have inputs. Rank r has `1 + 2 * r % 5` inputs.
+// The reference for join(). Each step adds up the gradients of the ranks that still have inputs, and divides the sum by
+// the number of all ranks or of these ranks.
 int inputs_of(int rank) { return 1 + 2 * rank % 5; }
 
 std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {

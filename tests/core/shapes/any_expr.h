@@ -37,8 +37,8 @@ Assignment any_assignment(std::int64_t least, std::int64_t greatest);
 
 ValueOf values_in(const Assignment& assignment);
 
-// Returns whether RapidCheck finds no values for which `property` fails. If an expression grows too large
-// (ExpressionTooLarge), that says nothing about the property, and RapidCheck draws other values.
+// Returns whether RapidCheck finds no values for which `property` fails. RapidCheck draws other values if an expression
+// grows too large (ExpressionTooLarge).
 bool holds_for_any(const char* name, const std::function<void()>& property);
 
 }  // namespace rehearse::shapes

@@ -16,7 +16,6 @@
 namespace rehearse::shapes {
 namespace {
 
-// Writes the steps as text with brackets.
 struct TextBuilder {
   using Value = std::string;
 
@@ -38,7 +37,6 @@ struct TextBuilder {
   std::map<Expr, Value> values;
 };
 
-// Computes the steps.
 struct ValueBuilder {
   using Value = std::int64_t;
 

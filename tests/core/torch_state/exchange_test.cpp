@@ -165,8 +165,8 @@ TEST(TorchRankState, ThreadId_IsOneForEachRankAndTheSameInEveryWorld) {
   EXPECT_EQ(ids[1], ids[3]);
 }
 
-// at::ThreadLocalState and DisableRecordFunctionGuard use these settings. LibTorch keeps them in its cache of
-// callbacks. Fibers share that cache, so each switch exchanges the settings alone.
+// LibTorch keeps these settings in its cache of callbacks. Fibers share the cache, so each switch exchanges the
+// settings alone.
 TEST(TorchRankState, RecordFunctionSettings_AreEachFibersOwn) {
   TorchRankState state;
   HandFibers fibers(state, 2);

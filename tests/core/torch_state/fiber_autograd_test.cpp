@@ -71,7 +71,7 @@ void expect_all_returned(const exec::RunOutcome& outcome) {
   EXPECT_EQ(outcome.ranks, std::vector<exec::RankEnd>(outcome.ranks.size(), exec::RankEnd::returned));
 }
 
-// Suspends the rank. Does nothing outside of ranks, where the reference run happens.
+// Does nothing outside of ranks, where the reference run happens.
 void suspend_as(int rank) {
   if (!this_rank::is_fiber()) return;
   this_rank::yield();
@@ -87,7 +87,6 @@ struct SuspendAfterAccumulation final : torch::autograd::PostAccumulateGradHook 
   int rank;
 };
 
-// Runs a backward inside a hook of another backward.
 at::Tensor reentrant_backward(int rank, const at::Tensor& gradient) {
   const c10::AutoGradMode with_grad(true);
   const at::Tensor a = at::full({3}, static_cast<double>(rank + 1)).requires_grad_();

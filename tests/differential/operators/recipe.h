@@ -38,7 +38,6 @@ struct RecipeTerms {
   at::Generator generator;
 };
 
-// The words of a recipe.
 std::vector<std::string> words_of(const Recipe& recipe);
 // Returns whether the word describes one tensor.
 bool is_tensor_word(const std::string& word);

@@ -157,7 +157,6 @@ class Generator {
         list.pop_back();
         continue;
       }
-      // The new statement is the last element of `list`.
       if (control == Control::Checkpoint) {
         fill_checkpoint(list.back(), nest - 1);
       } else if (control != Control::None) {

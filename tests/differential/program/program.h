@@ -25,7 +25,7 @@ struct Number {
 
 struct Statement;
 
-// Statements that run under a condition or in a mode. `yields` is the value that the block returns; -1: none.
+// The statements in a branch, loop, mode or checkpoint. `yields` is the value that the block returns; -1: none.
 struct Block {
   std::vector<Statement> statements;
   int yields = -1;
@@ -90,7 +90,6 @@ struct Program {
 
 // The number of statements, including those inside blocks.
 int statements_in(const std::vector<Statement>& statements);
-// The families of the statements, and the number of these families.
 std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);

@@ -11,7 +11,6 @@ namespace {
 
 using G = const Given&;
 
-// Frees a copy's memory, allocates it again, and fills it with the factor.
 at::Tensor freed_and_filled(G g) {
   const at::Tensor own = g[0].detach().clone();
   const c10::SymInt bytes = rehearse::storage_bytes(own);

@@ -78,7 +78,7 @@ void time_ddp(RankContext& ctx, const Parameters& parameters) {
   if (ctx.rank() == 0) fmt::print("{{\"figure\": \"ddp_step\", \"us\": {:.0f}}}\n", each);
 }
 
-// A job that makes one all-reduce. Whoever starts it measures the time of the whole job.
+// Whoever starts this job measures the time of the whole job.
 void start_up(RankContext& ctx, const Parameters&) {
   auto tensor = at::ones({1}, at::TensorOptions(ctx.device()));
   ctx.group().allreduce(tensor)->wait();

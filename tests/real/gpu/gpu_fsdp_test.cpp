@@ -83,7 +83,6 @@ TEST_F(GpuFsdp, TwoGpus_TrainAsReplicasDo) {
   expect_like_replicas(2);
 }
 
-// Each layer is on the meta device first. Its shards are then allocated on the GPU.
 TEST_F(GpuFsdp, FromMeta_ShardsAreMadeOnTheGpu) {
   const int ranks = std::min(gpus(), 2);
   const Tensors expected = parameters_after(ranks, [](RankContext& ctx, Mlp& model) {

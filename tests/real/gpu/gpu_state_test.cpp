@@ -145,7 +145,6 @@ INSTANTIATE_TEST_SUITE_P(
                       Wait{"Device", [](const at::Tensor& busy) { cuda().synchronizeDevice(busy.device().index()); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Two layers of dropout, on each rank's GPU and with its generator.
 std::vector<at::Tensor> gradients_of_dropout(RankContext& ctx, bool saves) {
   at::manual_seed(5 + static_cast<std::uint64_t>(ctx.rank()));
   torch::nn::Linear net(64, 64);

@@ -12,7 +12,7 @@ namespace rehearse::real {
 // The number of this machine's GPUs; 0 if LibTorch's CUDA libraries or a driver are missing.
 int gpus();
 
-// Tests on real GPUs. A test that needs more GPUs than there are is skipped with a message.
+// Tests on real GPUs.
 class GpuWorld : public ::testing::Test {
  public:
   // Skips the calling test if there are too few GPUs. Call it first.

@@ -125,7 +125,7 @@ void groups(RankContext& context, Tensors& results) {
   results.push_back(functional::all_reduce(numbers(context, {2}), reversed));
 }
 
-// Pairs of ranks make groups of one name, one of them the name of a group of all ranks.
+// All pairs of ranks give their groups the same names. One of these names is also the name of a group of all ranks.
 void local_groups(RankContext& context, Tensors& results) {
   std::vector<int> all;
   for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);

@@ -134,7 +134,6 @@ void monitored_and_given_up(RankContext& context, Tensors&) {
   sum(context);
 }
 
-// The program does not catch the error of rank 0's barrier.
 void monitored_and_not_caught(RankContext& context, Tensors&) {
   c10d::BarrierOptions options;
   options.timeout = std::chrono::milliseconds(300);

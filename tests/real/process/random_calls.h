@@ -13,7 +13,6 @@
 // Random programs of ranks that call c10d. Three of four programs contain one to three mistakes.
 namespace rehearse::real {
 
-// One call of one rank.
 struct RandomCall {
   enum class Kind {
     allreduce,

@@ -45,8 +45,7 @@ std::vector<at::Tensor> run(const Step& step, const Wrap& wrap, const std::vecto
   return found;
 }
 
-// Runs `step` with a checkpoint and without one, on leaves of the same values. Results, gradients and the generator's
-// state must be the same.
+// Expects that `step` has the same results, gradients and generator state with a checkpoint and without one.
 void expect_like_without(const Step& step, const std::vector<at::Tensor>& leaves) {
   const auto plain =
       run(step, [](const auto& code, std::vector<at::Tensor> inputs) { return code(std::move(inputs)); }, leaves);
@@ -104,8 +103,8 @@ TEST(Checkpoint, Dropout_DrawsTheSameValuesAgain) {
       {leaf({6, 5}, 1), leaf({5, 5}, 2)});
 }
 
-// The checkpoint's code uses `scale` and a leaf, which are neither its inputs nor parameters of a module. Code after
-// the checkpoint also uses `scale` and the leaf. One input is passed twice. The code returns another input unchanged.
+// The checkpoint's code and the code after it use `scale` and leaves[2], which are neither inputs nor parameters of a
+// module. One input is passed twice, and one is returned unchanged.
 TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
   expect_like_without(
       [](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {
@@ -152,9 +151,8 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
       {leaf({4, 3}, 1), leaf({3}, 2)});
 }
 
-// If the base of a view has changed, LibTorch gives the view a new autograd node when code next uses the view. In this
-// test, the checkpoint's code is the next to use the view. The code did not make the view, so the checkpoint must
-// accept that the view keeps the new node.
+// If the base of a view has changed, LibTorch gives the view a new autograd node at its next use, here in the
+// checkpoint's code. The code did not make the view, so the checkpoint must accept that the view keeps the new node.
 TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   for (const bool returns_the_view : {false, true}) {
     for (const bool is_used_outside : {false, true}) {

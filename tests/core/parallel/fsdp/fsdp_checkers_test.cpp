@@ -66,8 +66,7 @@ TEST(FsdpCheckers, NanInAShardsGradient_IsFoundInTheUnitsReduceScatter) {
   EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"third\": gradients"));
 }
 
-// Runs steps and compares their gradients with one process that has the whole batch. `factor` multiplies each rank's
-// loss.
+// Compares each step's gradients with those of one process that has the whole batch.
 rehearse::Report check_gradients(int ranks, double factor, bool hybrid = false) {
   rehearse::World world({.ranks = ranks});
   return world.run([&](RankContext& ctx) {

@@ -300,7 +300,7 @@ TEST(FsdpCode, SeedsAndSchedulers_SameBits) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) train_with({.seed = seed, .preempt = seed % 2 == 0});
 }
 
-// The errors say that the FullyShardedDataParallel is gone, and give no advice that needs this object.
+// The errors give no advice that needs the FullyShardedDataParallel.
 TEST(FsdpCode, UsedWhenItsModelIsGone_IsRefused) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

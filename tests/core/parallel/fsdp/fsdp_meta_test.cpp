@@ -30,7 +30,7 @@ struct LayerImpl : torch::nn::Module {
 };
 TORCH_MODULE(Layer);
 
-// No number of ranks in these tests, except 1, divides the first layer's 7 rows. The root has a parameter of its own.
+// No number of ranks in these tests, except 1, divides the first layer's 7 rows.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(at::Device device, int width = 7)
       : first(register_module("first", Layer(6, width, options(device)))),

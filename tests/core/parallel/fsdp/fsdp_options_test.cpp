@@ -112,7 +112,7 @@ TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
   });
 }
 
-// The sum of 256 equal gradients is 256 times one of them. In bfloat16 the sum would stop growing on the way.
+// In bfloat16, a sum of 256 equal gradients would stop growing on the way.
 TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net(6, 16, 3, at::kFloat);

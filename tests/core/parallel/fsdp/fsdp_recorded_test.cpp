@@ -143,8 +143,8 @@ void add_noise(Named& slack, const Named& ours, const json& recorded) {
     const auto own = gradient.flatten().abs();
     const auto is_noise = at::maximum(own, theirs) <= kRounding * theirs.max();
     const auto step = at::where(is_noise, (own + theirs) * (kRate / kEpsilon), 0);
-    // AdamW's averages still contain the noise of earlier steps. It moves the parameter again, at most as far as it has
-    // moved the parameter so far.
+    // AdamW's averages still contain the noise of earlier steps. This noise can move the parameter again, at most as
+    // far as before.
     slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;
   }
 }

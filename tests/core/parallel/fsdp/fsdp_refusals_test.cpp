@@ -25,7 +25,6 @@ using rehearse::RankContext;
 using rehearse::UnitPolicy;
 using ::testing::HasSubstr;
 
-// Runs `body` on a single rank, with a sharded Mlp.
 template <class Body>
 void alone(Body&& body) {
   run_ranks({.ranks = 1}, [&](RankContext& ctx) {
@@ -133,8 +132,8 @@ TEST(FsdpRefuses, StepBetweenForwardAndBackward) {
   });
 }
 
-// Two autograd graphs exist. The older one was recorded before the optimizer's step, and its backward would find the
-// values from after the step.
+// The older of two autograd graphs was recorded before the step. Its backward would find the values from after the
+// step.
 TEST(FsdpRefuses, BackwardOfAForwardBeforeTheStep) {
   for (const bool reshard : {true, false}) {
     run_ranks({.ranks = 1}, [reshard](RankContext& ctx) {

@@ -60,7 +60,6 @@ TEST(FsdpReports, ExceptionInForward_IsTheRanks) {
   EXPECT_EQ(report.headline, "rank 1: halfway");
 }
 
-// All ranks fail in the same place. After that, forwards give the right results.
 TEST(FsdpReports, ExceptionOnAllRanks_LeavesNothingBehind) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, whole;
@@ -102,7 +101,6 @@ rehearse::Report with_fault(const std::string& verb, int call, const std::string
   return report_of({.ranks = 3, .faults = {fault}}, take_two_steps);
 }
 
-// Injects each fault of a list at each call of two steps.
 TEST(FsdpReports, FaultInAnyCall_NamesUnitAndRankInTheHeadline) {
   const std::vector<std::pair<std::string, std::string>> faults = {{"crash", ""},
                                                                    {"crash", "peers=disconnect"},

@@ -12,7 +12,7 @@ struct TransformerSize {
 
 // Bytes in a step of AdamW on a sharded transformer with each block as a unit.
 struct StepMemory {
-  double peak = 0;     // peak of a rank's tensors
+  double peak = 0;     // the highest peak of any rank's tensors
   double formula = 0;  // by the formula in docs/FSDP.md
 };
 

@@ -232,7 +232,7 @@ TEST(DeviceMesh, DimensionsThatAreNotThere_AreErrorsWithThoseThatAre) {
   });
 }
 
-// If one rank's mesh differs, the rank's new_group() calls differ, too. The report shows the groups.
+// If one rank's mesh differs, the rank's new_group() calls differ, too.
 TEST(DeviceMesh, RanksThatMakeMeshesInAnotherOrder_AreAMismatch) {
   const Report report = World({.ranks = 4}).run([](RankContext& ctx) {
     const std::vector<std::int64_t> sizes{2, 2}, others{4, 1};

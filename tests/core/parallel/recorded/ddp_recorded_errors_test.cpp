@@ -11,7 +11,6 @@ namespace {
 using namespace rehearse_test;
 using namespace rehearse_test::recorded;
 
-// Runs the body on two ranks, and expects that it throws the recorded error on each of them.
 template <class Body>
 void expect_error(const std::string& name, Body&& body) {
   run_ranks({.ranks = 2}, [&](RankContext& ctx) {

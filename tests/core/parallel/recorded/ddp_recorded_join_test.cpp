@@ -50,7 +50,7 @@ TEST(DdpRecordedJoin, Unused) {
 TEST(DdpRecordedJoin, Views) {
   expect_joined<recorded::Mlp>("join_views", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}, false);
 }
-// Ranks 0, 3 and 6 have no inputs at all. In a world of one rank, that rank has none.
+// Ranks 0, 3 and 6 have no inputs at all.
 TEST(DdpRecordedJoin, WithoutInputs) {
   expect_joined<recorded::Mlp>("join_without_inputs", {.bucket_cap_mb = kSmall}, true, /*fewest=*/0);
 }

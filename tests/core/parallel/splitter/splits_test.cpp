@@ -294,8 +294,7 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Splits, testing::ValuesIn(case_names_if_reada
   return name;
 });
 
-// Compares all cases of the folder in one test. This test also covers a folder that appeared after the list of the
-// tests above was made.
+// This test also covers a folder that appeared after the list of the tests above was made.
 TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   int compared = 0;
   for (const auto& name : case_names()) {

@@ -15,7 +15,6 @@ namespace {
 
 using Reason = TorchStateError::Reason;
 
-// Puts ranks 0 and 1 on devices 1 and 2.
 TorchStateOptions on_devices() {
   TorchStateOptions options;
   options.seed = 5;
