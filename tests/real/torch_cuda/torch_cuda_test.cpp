@@ -32,7 +32,6 @@ using torch_state::TorchStateOptions;
 
 c10::Device device(int index) { return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)}; }
 
-// Puts ranks 0 and 1 on devices 1 and 2.
 TorchStateOptions on_devices() {
   TorchStateOptions options;
   options.seed = 5;

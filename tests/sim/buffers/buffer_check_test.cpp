@@ -68,7 +68,6 @@ TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
   EXPECT_EQ(run_with(true).verdict, Verdict::ok);
 }
 
-// A hook that scales a bucket in flight.
 class ScalesInFlight final : public c10d::CommHookInterface {
  public:
   explicit ScalesInFlight(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}

@@ -17,7 +17,6 @@ namespace {
 using namespace rehearse;
 using namespace rehearse::test;
 
-// Both ranks reduce to rank 0, and then call `then` with their tensor.
 Report after_reduce(const std::function<void(RankContext& ctx, at::Tensor& value)>& then) {
   return run_checked([&](RankContext& ctx) {
     auto value = at::ones({4, 4});

@@ -20,7 +20,6 @@ namespace {
 
 constexpr int kForwards = 4;
 
-// Trains a small model, and calls `spoil` after each step.
 World::Body training(std::function<void(RankContext&, int, torch::nn::Sequential&)> spoil = {}) {
   return [spoil = std::move(spoil)](RankContext& ctx) {
     torch::nn::Sequential net(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 1));
@@ -325,7 +324,6 @@ TEST(AutomaticChecks, OfSeveralGroupsOfOneName_AreEachTheirOwn) {
       << bad.headline;
 }
 
-// Ranks with fewer inputs make fewer forwards.
 TEST(AutomaticChecks, OfUnevenInputs_AreSilent) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
@@ -344,7 +342,6 @@ TEST(AutomaticChecks, OfUnevenInputs_AreSilent) {
   EXPECT_TRUE(report.remarks.empty());
 }
 
-// Two models, and accumulation without synchronization.
 TEST(AutomaticChecks, OfTwoModelsAndAccumulation_AreSilent) {
   const auto report = run(checking({.replicas = true, .finite = true}), [](RankContext& ctx) {
     torch::nn::Linear one(3, 1), other(3, 1);

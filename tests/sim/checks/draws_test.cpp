@@ -92,8 +92,7 @@ TEST(Draws, OfAGeneratorThatWasSet_CountFromThere) {
   EXPECT_TRUE(details[2].ends_with(": never on rank 1, once on rank 0")) << details[2];
 }
 
-// The report lists only the operators that drew from the rank's generator. Operators with a generator of the program's
-// own do not count.
+// Operators with a generator of the program's own do not count.
 TEST(Draws, FromElsewhere_AreNone) {
   const auto report = run([](RankContext& ctx) {
     at::rand({ctx.rank() == 3 ? 5 : 6}, at::make_generator<at::CPUGeneratorImpl>(7));

@@ -208,7 +208,6 @@ TEST(Finite, ABufferOfInf_IsAFindingWhereItIsAskedFor) {
   EXPECT_EQ(with(std::numeric_limits<double>::quiet_NaN(), false).verdict, Verdict::ok);
 }
 
-// A run with the check computes the same values at the same times, by the same decisions.
 TEST(Finite, WatchingChangesNothing) {
   std::vector<at::Tensor> with, without;
   WorldOptions options = watched();

@@ -256,7 +256,6 @@ TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
       is_said(report, "of the gradients rank 3 has a different \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
 }
 
-// The check could not compare. The report says so, and names the missing rank.
 TEST(Gradients, OfARankThatNeverComes_AreReportedAsNotCompared) {
   const auto checks = [](int of_rank_3) {
     return run([=](RankContext& ctx) {
@@ -302,7 +301,6 @@ TEST(Gradients, ThatAreMissing_AreNamed) {
             headline("zero or missing: no backward reached the parameter, or the gradient was cleared"));
 }
 
-// Buffers, generator and gradients are unchanged.
 TEST(Gradients, TheReferenceLeavesNothingBehind) {
   const auto body = [](bool checks) {
     return [=](RankContext& ctx) {

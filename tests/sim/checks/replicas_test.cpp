@@ -175,7 +175,6 @@ TEST(Replicas, OddStates_AreEqual) {
   EXPECT_EQ(report.checks.at("replicas"), 4u);
 }
 
-// The check does not wait for a rank that has left, and still compares the others.
 TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
   const auto body = [](int different) {
     return [=](RankContext& ctx) {
@@ -192,7 +191,6 @@ TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
       report.headline.starts_with("replicas differ in check #151: rank 3 has a different \"w\" than ranks 0,2"));
 }
 
-// The report says which rank was missing.
 TEST(Replicas, OfFewerRanks_AreReportedAsIncomplete) {
   const auto report = run([](RankContext& ctx) {
     for (int i = 0; i < (ctx.rank() == 1 ? 2 : 5); ++i) ctx.check_replicas({{"w", at::ones({1})}});

@@ -107,7 +107,6 @@ TEST(Compute, Backward_IsCountedWhereItRuns) {
   EXPECT_EQ(nanoseconds(kFlops, [&] { at::mm(x, weight).sum().backward(); }), 3 * product);
 }
 
-// Results equal those of a run without a model, to the bit.
 TEST(Compute, Results_AreThoseWithoutAModel) {
   const auto train = [](const ComputeModel& model) {
     at::Tensor weight_grad, out;

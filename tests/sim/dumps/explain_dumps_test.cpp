@@ -123,7 +123,6 @@ TEST(ExplainDumps, TwoGroupsInTurn_AreACycle) {
   EXPECT_EQ(report.dumps->culprits, (std::vector<int>{0, 1}));
 }
 
-// In a chain of waits across groups, the rank at its end is the culprit.
 TEST(ExplainDumps, ChainOfWaits_EndsAtTheCulprit) {
   DumpMaker job(3);
   job.add_group("pair", {1, 2});
@@ -238,7 +237,6 @@ TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
             "of group \"0:default_pg\": label differs");
 }
 
-// In a stack of C++ and Python frames, only the user's own frames lead to the line.
 TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   DumpMaker job(1);
   auto& entry = job.call(0, "all_reduce", {4}, false);
@@ -258,7 +256,6 @@ TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   EXPECT_EQ(report.transport, "xccl");
 }
 
-// Long C++ names are cut in the middle.
 TEST(ExplainDumps, LongNamesOfFrames_AreCutInTheText) {
   DumpMaker job(1);
   job.stand_at(5);

@@ -153,7 +153,7 @@ TEST(GroupCreations, RecordingOfARehearsal_SaysWhoMadeWhat) {
             "rank 2 passed {2, 3} \"half\" while ranks 0-1 passed {0, 1} \"half\" to new_group() of group \"half\"");
 }
 
-// Two groups of one name share rank 1, which is no mistake. The report keeps rank 1's calls on the two groups apart.
+// Two groups of one name share rank 1, which is no mistake.
 TEST(GroupCreations, GroupsOfOneNameThatShareARank_AreToldApartByTheirNumbers) {
   DumpMaker job(3);
   job.add_group("pair", {0, 1, 2});

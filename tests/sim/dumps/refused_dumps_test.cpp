@@ -132,7 +132,6 @@ TEST_F(RefusedDumps, TwoLibrariesOrBackEnds_AreNoOneJob) {
   }
 }
 
-// A rank whose recorder holds no calls yet still belongs to the job.
 TEST_F(RefusedDumps, RankWithoutCalls_IsOfTheJob) {
   const auto first = file("dump_rank_0", pickled(DumpMaker(2).dump(0)));
   EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(job_.dump(1)))}), "");

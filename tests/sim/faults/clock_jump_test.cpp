@@ -86,7 +86,6 @@ TEST(ClockJump, AtATime_EndsDeadlinesThatBeginThen) {
   EXPECT_EQ(fired(report), "rank 2");
 }
 
-// The jump does not affect the world's own timeouts.
 TEST(ClockJump, DoesNotTouchTimeouts) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 3) exec::this_rank::sleep_for(std::chrono::minutes(20));

@@ -15,7 +15,6 @@ namespace rehearse::test {
 
 inline constexpr int kSteps = 20;
 
-// Reduces 20 times, and checks the results.
 inline void train(RankContext& ctx) {
   for (int step = 1; step <= kSteps; ++step) {
     auto value = at::full({4}, static_cast<double>(ctx.rank()), at::kDouble);

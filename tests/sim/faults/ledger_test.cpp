@@ -55,7 +55,6 @@ TEST(Targets, AllHit_IsOk) {
   EXPECT_EQ(report.faults[0].why_not, "");
 }
 
-// Only rank 0 sends.
 void send_to_one(RankContext& ctx) {
   auto value = at::full({4}, 1.0);
   if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();

@@ -13,7 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Rank 0 counts epochs, and all ranks read them.
 void epochs(RankContext& ctx) {
   for (int epoch = 1; epoch <= 3; ++epoch) {
     if (ctx.rank() == 0) ctx.store()->set("epoch", std::to_string(epoch));

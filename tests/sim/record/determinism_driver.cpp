@@ -50,7 +50,6 @@ Results job(RankContext& ctx) {
   return results;
 }
 
-// Hashes the bytes of all tensors, rank after rank.
 std::uint64_t hash_of(const std::vector<Results>& of_ranks) {
   rehearse::Fnv1a hash;
   for (const auto& results : of_ranks) {

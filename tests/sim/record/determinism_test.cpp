@@ -169,7 +169,6 @@ TEST(WitnessOracle, SameSeedTwice_NoDifference) {
   EXPECT_FALSE(first_difference(first, witnessed(3, 0)).has_value());
 }
 
-// A program that does not repeat itself (for example, because of a global counter) is found, with the time.
 TEST(WitnessOracle, RankThatDoesMore_DifferenceAtItsTime) {
   const auto difference = first_difference(witnessed(3, 0), witnessed(3, 1));
   ASSERT_TRUE(difference.has_value());

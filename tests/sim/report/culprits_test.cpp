@@ -17,7 +17,7 @@
 
 #include "report/writers/report_json.h"
 
-// Outside rehearse, because reports do not take its functions for user code.
+// Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
 namespace culprits_test {
 namespace {
 
@@ -202,7 +202,6 @@ Report of_older_version(const Report& report) {
   return sim::report_from_json(older);
 }
 
-// The report may know where the trouble began.
 TEST(CulpritLine, OfARankThatLeftOutACall_NamesThatCall) {
   const RankLine waits{0, RankOutcome::blocked, {}, "allreduce #6", "", "job.cpp:9 in step", {1}};
   const RankLine returned{1, RankOutcome::returned, {}, "", "allreduce #5", "", {}, "job.cpp:7 in step"};

@@ -118,7 +118,6 @@ struct OneRun {
   std::uint64_t hash = 0;
 };
 
-// Each rank sleeps, and then yields. Ranks with higher numbers yield more often.
 OneRun run_ranks(Oracle& oracle, int ranks, int yields) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }

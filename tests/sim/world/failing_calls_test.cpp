@@ -60,7 +60,6 @@ void with_a_peer_that_is_gone(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().send(at::ones({1}), 0)->wait(); });
 }
 
-// A loop of store calls only.
 void with_a_store_that_refuses(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->set("key", "value"); });
 }
@@ -229,7 +228,6 @@ TEST(FailingCalls, WaitsForACallThatTimedOut_AreALivelock) {
   EXPECT_THAT(report.headline, HasSubstr("allreduce #1 on group \"world\""));
 }
 
-// The key comes after ten seconds, from a rank that sleeps.
 TEST(FailingCalls, UntilAnotherRankIsThere_AreNone) {
   const auto report = World(world_with("fail_op rank=1 call=allreduce times=1000000")).run([](RankContext& ctx) {
     if (ctx.rank() == 0) {

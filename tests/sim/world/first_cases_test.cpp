@@ -48,8 +48,7 @@ void expect_lines(const Job& job, const Report& report, const std::string& of_cu
   }
 }
 
-// Runs each job with several seeds. Each rank needs to run only twice: until its wait, and then to its end. So a run
-// makes few switches of fibers.
+// Each rank needs to run only twice: until its wait, and then to its end. So a run makes few switches of fibers.
 void for_each_world(const World::Body& body, const std::function<void(const Job& job, const Report& report)>& check) {
   const Job jobs[] = {{3, "1", "ranks 0,2"}, {4, "2", "ranks 0-1,3"}, {8, "4", "ranks 0-3,5-7"}};
   for (const Job& job : jobs) {

@@ -146,7 +146,7 @@ TEST_P(Polling, StoreCheckOfAnUnsetKey_NamesTheRankThatLooks) {
   }
 }
 
-// The headline names the polling call, for each kind of call, and even if the rank has another call in flight.
+// The rank also has another call in flight.
 TEST(PollForEver, NamesTheCallThatLooks) {
   using Look = std::function<void(c10d::Store&)>;
   const auto headline = [](const Look& look) {
@@ -167,7 +167,6 @@ TEST(PollForEver, NamesTheCallThatLooks) {
   EXPECT_THAT(headline([](auto& store) { store.queueLen("q"); }), polls("store queueLen of key \"q\""));
 }
 
-// The rank has two calls in flight; the headline names the one that it polls.
 TEST(PollForEver, OfTheSecondOfTwoCalls_NamesThatCall) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) return;

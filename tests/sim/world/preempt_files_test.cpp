@@ -125,7 +125,6 @@ TEST_F(PreemptFiles, TensorThatIsLoadedWhileItIsSaved_IsARace) {
   EXPECT_GT(failing(exchanges, true), 0);
 }
 
-// At each of these calls, another rank may run.
 TEST_F(PreemptFiles, EachKindOfCall_IsADecision) {
   using Call = std::function<void(const std::string& file)>;
   const std::vector<std::pair<const char*, Call>> calls = {

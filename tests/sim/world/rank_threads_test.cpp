@@ -29,7 +29,6 @@ class RankThreads : public ::testing::TestWithParam<std::tuple<int, std::uint64_
 INSTANTIATE_TEST_SUITE_P(Sizes, RankThreads,
                          ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)));
 
-// Computes the gradient of sum(x * x * rank) by LibTorch's engine, with a pause in the middle.
 void differentiate(int rank) {
   EXPECT_EQ(this_rank::rank(), rank);
   EXPECT_TRUE(c10::GradMode::is_enabled());
@@ -80,7 +79,6 @@ TEST_P(RankThreads, MadeByACallbackOfAFuture_ComputeAsTheirRank) {
   });
 }
 
-// Every thread of a rank draws from the rank's one generator.
 TEST_P(RankThreads, DrawFromTheirRanksGenerator) {
   run([](RankContext& ctx) {
     at::manual_seed(100 + static_cast<std::uint64_t>(ctx.rank()));
