@@ -150,9 +150,9 @@ class Job {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }
 
-  // Shrinks the first difference of each kind that a program has, and prints the result. Prints a single line for a
-  // further difference of the same kind, and for a difference that shrinks to the same operations as an earlier one. A
-  // job shrinks only the first death of its workers.
+  // Shrinks a worker's first difference of each kind, and prints the result. Prints a single line for the worker's
+  // further differences of this kind, and for a difference that shrinks to the same operations as an earlier one. The
+  // job reports the deaths of its workers, and shrinks only the first death.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;

@@ -131,8 +131,6 @@ TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
   }
 }
 
-// Converts three kinds of values with every instruction set: floats from the whole range of bit patterns, all values of
-// the narrow type, and the ties between neighbouring values.
 template <class Narrow, class Bits>
 void check_conversions(Element element) {
   std::vector<float> wide;

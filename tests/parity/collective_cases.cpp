@@ -126,7 +126,6 @@ Tensors from_anybody(const ProcessGroup& group) {
   return by_sender;
 }
 
-// Several calls in flight at once, with waits in another order.
 Tensors overlapping(const ProcessGroup& group) {
   Tensors a{exact({100}, at::kFloat, group->getRank())}, b{exact({3}, at::kLong, group->getRank())};
   const auto first = group->allreduce(a);

@@ -30,7 +30,6 @@ struct Case {
   Expected expected = Expected::equal_bits;
 };
 
-// A rank's result of one case.
 struct Result {
   std::string refusal;  // the first line of the exception's text; empty: none
   Tensors values;       // contiguous

@@ -32,7 +32,6 @@ class FakeCuda final : public c10::impl::DeviceGuardImplInterface {
   void enqueue(c10::Stream stream, Step step);
   void enqueue(void* native_handle, Step step);
 
-  // Runs all work that can run.
   void run();
 
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }

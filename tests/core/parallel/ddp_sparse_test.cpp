@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients of embeddings. Such a gradient has only the rows that were used.
+// Gradients of sparse embeddings: each gradient has only the rows that were used.
 #include <gtest/gtest.h>
 
 #include <torch/nn/modules/embedding.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ShapeNode overrides every virtual function of the installed c10/core/SymNodeImpl.h, or the table here has the reason
-// why not. This test fails if a new LibTorch has a further function.
+// why not.
 #include <fstream>
 #include <iterator>
 #include <map>

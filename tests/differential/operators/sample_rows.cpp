@@ -10,7 +10,6 @@
 namespace rehearse_test::differential {
 namespace {
 
-// Each row has an item for the first tensor, the second, and so on. The last item is for all further tensors.
 const std::vector<std::vector<Sizes>> kShapes = {
     {{kN, 4}},
     {{kN}},

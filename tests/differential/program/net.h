@@ -21,7 +21,6 @@ namespace rehearse_test::differential {
 // The features of every layer, and the last dimension of most arguments.
 inline constexpr std::int64_t kWidth = 4;
 
-// The kinds of layers that a program may use.
 const std::vector<std::string>& layer_kinds();
 
 // A module whose forward() interprets a program. It owns the program's layers and the tensors of free_tensors().

@@ -40,7 +40,7 @@ bool is_error_of_eager_alone(const Outcome& outcome);
 
 // True if a result is a new tensor in eager mode, but an earlier tensor in the graph, because a checkpoint's code
 // returns a tensor from outside. (For example, dropout() in evaluation mode returns its argument.) A compiled
-// checkpoint returns the tensor from outside itself.
+// checkpoint returns that tensor itself.
 bool is_result_from_outside(const Outcome& outcome);
 
 }  // namespace rehearse_test::differential

@@ -10,7 +10,6 @@
 
 namespace rehearse_test::differential {
 
-// One call of a program.
 struct CallSpec {
   std::array<std::int64_t, 2> sizes = {3, 5};  // the varying dimensions
   std::int64_t count = 2;                      // the integer argument

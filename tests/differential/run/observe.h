@@ -42,7 +42,6 @@ using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t cou
 // had its own copies of what it needs.
 enum class Changing { InPlace, OfACopy };
 
-// The circumstances of a call.
 struct Around {
   Backward backward = Backward::AllTogether;
   Change change = Change::None;

@@ -16,7 +16,6 @@ namespace rehearse_test::differential {
 // Ranks and Ddp, the eager twin runs in the same way.
 enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
 
-// One way to compile a program.
 struct Setting {
   const char* name;
   Way way = Way::Module;

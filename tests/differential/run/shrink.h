@@ -8,7 +8,6 @@
 
 namespace rehearse_test::differential {
 
-// A program and the calls that it gets.
 struct Case {
   Program program;
   std::vector<CallSpec> calls;

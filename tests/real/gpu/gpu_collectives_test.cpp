@@ -77,7 +77,6 @@ TEST_P(GpuCollectives, TensorsOfTheCpu_InTheSameWorld) {
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
 }
 
-// The parameters of each rank after some steps.
 std::vector<std::vector<at::Tensor>> trained(const WorldOptions& options) {
   std::vector<std::vector<at::Tensor>> parameters(static_cast<std::size_t>(options.ranks));
   const auto report = run(options, [&](RankContext& ctx) {

@@ -25,7 +25,6 @@ std::vector<Job> collective_jobs();
 std::vector<Job> faulty_jobs();
 const Job& job_named(const std::string& name);
 
-// The result of one rank in a run.
 struct RankRun {
   int exit_code = -1;            // of its process; negative: the signal that killed it
   std::optional<Report> report;  // no value: the process wrote none
@@ -46,7 +45,6 @@ enum class Store { of_rank_0, of_launcher };
 std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment = {},
                                    Store store = Store::of_rank_0);
 
-// Runs the jobs in one simulated world.
 std::vector<RankRun> simulate(const JobNames& jobs, int ranks);
 
 // Call this function in main(). In a process that run_processes() started, the function does the work and returns the

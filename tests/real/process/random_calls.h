@@ -10,7 +10,7 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 
-// Random programs of ranks that call c10d. Three of four programs contain one to three mistakes.
+// Random programs of ranks that call c10d. About three of four programs get up to three mistakes.
 namespace rehearse::real {
 
 struct RandomCall {

@@ -28,7 +28,6 @@ struct Net {
   torch::nn::Linear linear;
 };
 
-// `backward` computes a rank's gradients.
 Report with(const std::function<void(RankContext&, Net&)>& backward, int ranks = 4) {
   return run(
       [&](RankContext& ctx) {

@@ -57,7 +57,7 @@ TEST(Crash, RunsNeitherDestructorsNorCatches) {
   EXPECT_EQ(caught, 3);
 }
 
-// The other ranks survive without the crashed rank. A program that handles the loss is correct.
+// A program that handles the loss is correct.
 TEST(Crash, ThatTheOthersSurvive_IsOk) {
   const auto body = [](RankContext& ctx) {
     try {

@@ -168,8 +168,7 @@ TEST(Trigger, AfterATime_IsTheFirstCallFromThenOn) {
   EXPECT_EQ(fired(run(options, body)), R"(rank 0 in barrier #3 on group "world")");
 }
 
-// The Oracle's seed decides whether the fault fires: over many seeds about as often as the probability says, and for
-// one seed always in the same way.
+// The Oracle's seed decides whether the fault fires.
 TEST(Trigger, ProbabilityIsDrawnThroughTheOracle) {
   int hit = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -109,7 +109,7 @@ TEST(Partition, OfSendsAndReceives_GoesByTheirEnds) {
   EXPECT_EQ(held.end_time, plain.end_time + milliseconds(3));
 }
 
-// A transfer that is in flight when the cut begins still arrives. Here this is the first all-reduce.
+// The first all-reduce is in flight when the cut begins, so it still arrives.
 TEST(Partition, AtATime_HealedAtATime) {
   const auto plain = run(std::vector<std::string>{});
   const auto report = run({"partition rank=0 after=0s", "heal after=3ms"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if an injected exit() has ended a rank, the rank restarts like a crashed rank. If no restart follows, the
-// exit counts as a failure of the rank. With peers=disconnect, the other ranks may survive the exit.
+// exit counts as a failure of the rank, unless peers=disconnect lets the other ranks survive it.
 #include <chrono>
 #include <string>
 

@@ -143,7 +143,7 @@ TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
   EXPECT_EQ(call_that_differs(other), "");
 }
 
-// Runs 4 ranks under a witness. Each rank sleeps once, and then yields five times; rank 2 yields `extra` times more.
+// Rank 2 yields `extra` times more than the other ranks.
 RunPath witnessed(std::uint64_t seed, int extra) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }

@@ -126,7 +126,6 @@ TEST(RunLog, AnyByteChanged_IsFound) {
 
 class RunLogFile : public testing::Test {
  protected:
-  // A folder for this test alone.
   fs::path folder_ = fs::path(testing::TempDir()) /
                      ("rehearse_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
   void SetUp() override {

@@ -23,7 +23,6 @@ namespace {
 namespace this_rank = exec::this_rank;
 using testing::HasSubstr;
 
-// Each rank gives at::launch() a task that makes a reduction, and waits for the result.
 void reduces_in_the_pool(RankContext& ctx) {
   std::promise<at::Tensor> reduced;
   const at::NoGradGuard no_grad;

@@ -45,7 +45,6 @@ void run_world(int ranks, std::uint64_t seed) {
   EXPECT_EQ(report.verdict, verdict) << report.headline;
 }
 
-// Runs `warm` worlds, then `measured` worlds, which must take no more memory.
 void expect_no_growth(std::uint64_t warm, std::uint64_t measured, int (*ranks_of)(std::uint64_t seed)) {
   for (std::uint64_t seed = 0; seed < warm; ++seed) run_world(ranks_of(seed), seed);
   const std::size_t used = allocated_bytes();

@@ -92,7 +92,6 @@ TEST(FsdpOverlap, BandwidthBound_IsNoLongerThanItsCommunication) { expect_overla
 
 TEST(FsdpOverlap, ComputeBound_IsNoLongerThanItsComputing) { expect_overlap(1e9, 1e7); }
 
-// When the code of a unit begins, the all-gather of the next unit starts.
 TEST(FsdpOverlap, NextGather_BeginsBeforeTheUnitHasEnded) {
   constexpr double kFlops = 1e7;
   const rehearse::sim::NetworkModel network{.latency = {}, .bytes_per_second = 1e9};

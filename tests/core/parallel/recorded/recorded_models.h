@@ -30,7 +30,7 @@ struct Branches : torch::nn::Module {
   torch::nn::Linear never = register_module("never", linear(6, 3));
 };
 
-struct Reused : torch::nn::Module {  // one layer used twice, another never
+struct Reused : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return twice(twice(x).relu()); }
   torch::nn::Linear twice = register_module("twice", linear(6, 6));
   torch::nn::Linear never = register_module("never", linear(6, 3));
@@ -46,7 +46,7 @@ struct Norm : torch::nn::Module {
   torch::nn::Linear last = register_module("last", linear(6, 3));
 };
 
-struct NormUnused : Norm {  // with a layer that nothing uses
+struct NormUnused : Norm {
   torch::nn::Linear never = register_module("never", linear(6, 3));
 };
 

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kTargetDevice = "_ZN3c104cudaL17targetDeviceIndexE";
 constexpr const char* kCurrentStreams = "_ZN3c104cuda12_GLOBAL__N_115current_streamsE";
 
-// Loads the library. A simulation never loads it.
+// No simulation loads the library, so the fixture loads it.
 class C10Cuda : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -99,7 +99,6 @@ sim::Json compiled() {
                 sim::Json::array({compile(1, ""), compile(3, "x.size(0) is 4, guard x.size(0) == 8 of entry 0")}))});
 }
 
-// Two bugs among 30 seeds.
 void leave_sweep(const path& folder) {
   auto seeds = sim::Json::array(), first = sim::Json::array(), second = sim::Json::array();
   for (int seed = 1; seed <= 30; ++seed) {
