@@ -74,6 +74,7 @@ TEST(ChromeTrace, Collective_SliceForEachRankAndArrowFromTheLastToArrive) {
               ElementsAre(R"({"ph":"f","bp":"e","id":1,"pid":1,"tid":0,"ts":10.0,"name":"arrived","cat":"order"})"));
 }
 
+// One field of each event, as text.
 std::vector<std::string> field(const comm::EventLog& log, const std::string& phase, const std::string& name) {
   std::vector<std::string> values;
   for (const auto& text : events(log, report_of(2), phase)) values.push_back(Parsed::parse(text).at(name).dump());
