@@ -18,7 +18,7 @@ namespace rehearse::real {
 // them. Registered in place of libc10_cuda; one object per process.
 class FakeCuda final : public c10::impl::DeviceGuardImplInterface {
  public:
-  // Work of a stream. Returns whether it is done; if not, it is called again later.
+  // Work of a stream. Returns whether the work is done. If it is not done, FakeCuda calls the step again later.
   using Step = std::function<bool()>;
 
   static FakeCuda& instance();

@@ -13,8 +13,8 @@
 namespace rehearse::real {
 
 // NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. A piece ends when each
-// of its collectives and messages has met its counterparts on the other ranks, and the bytes are moved. It also ends if
-// the communicator is aborted. Calls that would hang in NCCL also hang here.
+// of its collectives and messages has met its counterparts on the other ranks, and the bytes are moved. A piece also
+// ends if the communicator is aborted. Calls that would hang in NCCL also hang here.
 class FakeNccl : public NcclApi {
  public:
   FakeNccl();

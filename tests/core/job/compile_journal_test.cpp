@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the journal tells each rank's last action with a function, and the calls in which ranks differed.
+// Contract: the journal tells what each rank last did with a compiled function, and in which calls the ranks differed.
 #include <rehearse_internal/job/compile_journal.h>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mixed precision casts certain arguments of forward(), and leaves the caller's own tensors unchanged.
+// Mixed precision casts floating-point tensors in the arguments of forward(). The caller's own tensors stay unchanged.
 #include <map>
 #include <optional>
 #include <span>

@@ -135,7 +135,7 @@ TEST(DdpErrors, NumberOfParametersDiffers_EveryRankNamesTheOther) {
   EXPECT_THAT(errors[2], HasSubstr(text + "2 has 1 params, while rank 0 has inconsistent 2 params."));
 }
 
-// The shapes form the same list of numbers, but the parameters end at different places.
+// Each model has a parameter of 4 elements and one of 2, but in different order.
 TEST(DdpErrors, SameNumbersInOtherPlaces_StillDiffer) {
   struct Net : torch::nn::Module {
     explicit Net(bool odd) {

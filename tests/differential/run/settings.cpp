@@ -143,8 +143,8 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
   return compare_calls(program, calls, *eager_net, *net, eager, compiled, setting.layouts.has_value());
 }
 
-// Inserts a read near the middle, which ends the graph there. It reads the first output of the last pointwise, module
-// or matmul statement before it, or the first argument if it follows no such statement.
+// Inserts a read near the middle. The graph ends at the read. The read is of the first output of the last pointwise,
+// module or matmul statement before it, or of the first argument if there is no such statement.
 void add_read(Program& program) {
   if (program.statements.empty()) return;
   Statement read;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: libcudart calls that wait for a device reach our functions, also from a library opened at run time. In a
-// rank they let others run; elsewhere they call libcudart. The caller gets libcudart's results.
+// rank, our functions let other ranks run; elsewhere they call libcudart. The caller gets libcudart's results.
 #include "interpose/cuda_calls.h"
 
 #include <functional>

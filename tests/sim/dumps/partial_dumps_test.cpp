@@ -80,7 +80,7 @@ TEST(PartialDumps, CallsThatARecorderDropped_CountAsMade) {
                                      "not compared; set TORCH_FR_BUFFER_SIZE higher to keep more"});
 }
 
-// Rank 1's recorder is full of another group's calls and has none of this group left.
+// Rank 1's recorder is full of calls of another group, and has none of group "a" left.
 TEST(PartialDumps, GroupWithoutEntriesOnARank_IsNotKnown) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});

@@ -17,8 +17,8 @@
 #include "cli/process.h"
 
 // Contract: unless all is well, check() fails the test at the caller's line. The failure names rank and seed, and ends
-// with a line that repeats the run. Failures of assertions inside ranks, before the world has its verdict, are never
-// lost, and always have rank and time.
+// with a line that repeats the run. If an assertion in a rank fails before the world has its verdict, the failure is
+// never lost, and has rank and time.
 namespace rehearse {
 namespace {
 

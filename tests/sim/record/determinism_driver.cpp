@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// determinism_driver <first> <last>: runs one job under each of these seeds, in that order (which may descend). Prints
+// determinism_driver <first> <last>: runs one job under each seed from <first> to <last>, upwards or downwards. Prints
 // the addresses of the process's stack and code. Then, for each seed, prints the run's verdict and identity, and a hash
 // over the bits that all ranks computed.
 #include <charconv>

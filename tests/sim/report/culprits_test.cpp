@@ -223,7 +223,7 @@ TEST(CulpritLine, OfARankThatLeftOutACall_NamesThatCall) {
   EXPECT_EQ(culprit_line(of_older_version(failed)), culprit_line(failed));
 }
 
-// The exception's text may contain what separates the clauses of a headline.
+// The exception's text may contain "; ", which separates the clauses of a headline.
 TEST(CulpritLine, OfARankThatThrew_NamesTheThrow) {
   const RankLine waits{0, RankOutcome::blocked, {}, "barrier #1", "", "job.cpp:9 in step", {1}};
   const RankLine unwinds{1, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:2 in ~Job", {}};

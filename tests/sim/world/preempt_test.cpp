@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a few seeds find races between calls that never block (a store's calls, locks and unlocks) if worlds are
-// preempted, and no seed finds them without preemption. Correct programs stay correct, and a seed still determines the
-// run.
+// Contract: if worlds are preempted, a few seeds find races between calls that never block (a store's calls, locks and
+// unlocks). Without preemption, no seed finds them. Correct programs stay correct, and a seed still determines the run.
 #include <mutex>
 #include <shared_mutex>
 #include <string>

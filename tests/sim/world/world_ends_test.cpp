@@ -38,7 +38,7 @@ TEST(WorldEnds, AllRanksAgree_IsSilent) {
   EXPECT_EQ(report.operations, 8u);
 }
 
-// The command line prints the text of this error.
+// The command line prints the text of the error.
 TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";

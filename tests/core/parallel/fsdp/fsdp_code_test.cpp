@@ -226,8 +226,7 @@ TEST(FsdpCode, GradientOfAnInput_NeedsNoReduction) {
   });
 }
 
-// FSDP prefetches the units in the order of the previous forward. If the order changes, that costs only memory and
-// time.
+// FSDP prefetches the units in the order of the previous forward. A changed order costs only memory and time.
 TEST(FsdpCode, OrderThatChanges_PrefetchesInVain) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp net, whole;

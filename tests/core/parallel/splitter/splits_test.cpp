@@ -45,9 +45,10 @@ bool is_unbacked(const std::string& symbol) {
          std::all_of(symbol.begin() + 1, symbol.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// The symbols as text. Unbacked symbols may have other names, so each becomes `u`, and the test compares only how many
-// there are. PyTorch turned some backed symbols into numbers when it ran the piece on fake tensors (a matrix product
-// fixed them). In our pieces, these symbols are inputs. So numbers and such symbols all become `number`.
+// The symbols as text. Unbacked symbols may have other names than in the record, so each becomes `u`, and the test
+// compares only how many there are. PyTorch turned some backed symbols into numbers when it ran the piece on fake
+// tensors (a matrix product fixed them). In our pieces, these symbols are inputs. So numbers and such symbols all
+// become `number`.
 std::string symbols(const Lines& expressions, const std::set<std::string>& specialised) {
   Lines texts;
   for (const auto& text : expressions) {
