@@ -22,9 +22,12 @@ class Input {
   explicit Input(const std::filesystem::path& file) : file_(file) {
     // Without O_NONBLOCK, open() waits for a pipe's writer.
     fd_ = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd_ < 0) fail();
+    if (fd_ < 0) fail(errno);
     ::fcntl(fd_, F_SETFL, 0);
-    if (::fstat(fd_, &info_) != 0) fail();
+    if (::fstat(fd_, &info_) == 0) return;
+    const int error = errno;
+    ::close(fd_);  // no destructor follows
+    fail(error);
   }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -34,7 +37,7 @@ class Input {
   bool read(std::string& bytes) {
     const ssize_t got = ::read(fd_, chunk_.data(), chunk_.size());
     if (got < 0 && errno == EINTR) return true;
-    if (got < 0) fail();
+    if (got < 0) fail(errno);
     bytes.append(chunk_.data(), static_cast<std::size_t>(got));
     return got > 0;
   }
@@ -44,8 +47,8 @@ class Input {
   std::size_t size() const { return S_ISREG(info_.st_mode) ? static_cast<std::size_t>(info_.st_size) : 0; }
 
  private:
-  [[noreturn]] void fail() const {
-    throw InputError(fmt::format("{}: cannot be read: {}", file_.string(), std::generic_category().message(errno)));
+  [[noreturn]] void fail(int error) const {
+    throw InputError(fmt::format("{}: cannot be read: {}", file_.string(), std::generic_category().message(error)));
   }
 
   const std::filesystem::path& file_;

@@ -113,6 +113,8 @@ std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor) tr
   return ExprParts::make(std::move(quotient));
 } catch (const OverflowError&) {  // the quotient does not exist, or does not fit into 64 bits
   return std::nullopt;
+} catch (const ExpressionTooLarge&) {  // each term of the quotient repeats a large factor
+  return std::nullopt;
 }
 
 }  // namespace rehearse::shapes

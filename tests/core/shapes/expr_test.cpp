@@ -135,6 +135,15 @@ TEST(Expr, LimitsAreErrorsOfTheirOwn) {
   EXPECT_THROW((s0 + 1).symbol_name(), ShapeError);
 }
 
+// (x^101 - 1) / (x - 1) would repeat x, which has 1,001 factors, in each of 101 terms.
+TEST(Expr, QuotientThatIsTooLarge_StaysADivision) {
+  Expr sum = 0;
+  for (int i = 0; i < 1000; ++i) sum = sum + Expr::symbol("s" + std::to_string(i));
+  const Expr x = max(sum, u0);
+  const Expr quotient = floordiv(power(x, 101) - 1, x - 1);
+  EXPECT_EQ(quotient.evaluate([](const std::string&) { return -1; }), 1);
+}
+
 TEST(ParseExpr, ReadsWhatExportWrites) {
   EXPECT_EQ(parse_expr("3*(((((s0//2))*((s0//((s0//2)))))//3))"),
             3 * floordiv(floordiv(s0, 2) * floordiv(s0, floordiv(s0, 2)), 3));

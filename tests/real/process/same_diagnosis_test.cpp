@@ -259,7 +259,7 @@ class CoordinatedJob {
       coordinator_.check_deadlines(now_);
     }
     if (!job_outcome_) receive_from_live_ranks(RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", now_});
-    EXPECT_TRUE(job_outcome_.has_value()) << "the judge came to no ruling";
+    EXPECT_TRUE(job_outcome_.has_value()) << "the coordinator did not decide how the job ended";
     return job_outcome_.value_or(JobOutcome{});
   }
 
@@ -315,7 +315,7 @@ void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
   // The coordinator does not always know that a rank will never come. If it does not know, the job ends with a timeout.
   const bool timed_out = coordinated.verdict == Verdict::timeout;
   ASSERT_EQ(timed_out ? Verdict::deadlock : coordinated.verdict, report.verdict)
-      << report.headline << "\nthe judge: " << coordinated.headline;
+      << report.headline << "\nthe coordinator: " << coordinated.headline;
   if (timed_out) return expect_the_same_waits(report, job_outcome);
   if (report.verdict != Verdict::ok) {
     EXPECT_EQ(without_places(coordinated.headline), without_places(report.headline));

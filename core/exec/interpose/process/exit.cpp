@@ -52,7 +52,7 @@ bool is_end_of_world(const std::exception_ptr& error) {
   const auto error = std::current_exception();
   // RankAborted has reached a noexcept function. That is no failure of this rank: the thread that ended the world will
   // end the process.
-  while (g_exit_handler != nullptr && is_end_of_world(error)) ::pause();
+  while (g_exit_handled_in == getpid() && g_exit_handler != nullptr && is_end_of_world(error)) ::pause();
   tell_handler(terminate_text(error));
   if (g_terminate_before != nullptr) g_terminate_before();
   std::abort();
