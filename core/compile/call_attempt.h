@@ -23,7 +23,8 @@ class CallAttempt {
  private:
   // The entry that serves the call. If the code has run, the entry with the graph that the code gave.
   Entry* find();
-  // Asks the other ranks, at most once in a call, whether the caches of all ranks serve it.
+  // With guard collectives, asks the other ranks, at most once in a call, whether the caches of all ranks serve the
+  // call.
   bool is_served(const Entry* hit);
   Answer serve(Entry& hit);
   Answer verify_always(Entry& hit);

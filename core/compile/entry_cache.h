@@ -59,7 +59,8 @@ class EntryCache {
   bool is_full() const { return paths() >= options_.recompile_limit; }
   std::size_t size() const noexcept { return entries_.size(); }
 
-  // Call it under a Lock. Gives the entry its number. The entry's address does not change later.
+  // Call add() and add_path() under a Lock. add() gives the entry its number. The entry's address does not change
+  // later.
   Entry& add(Entry entry);
   // Adds another path through the segments of an entry.
   void add_path(Entry& entry, GuardSet guards, std::vector<GraphExplanation> made);

@@ -24,11 +24,11 @@ class SegmentedCompiler {
     std::optional<Entry> entry;        // nothing: the code was refused
     std::optional<CallResult> served;  // the results, if the code has run meanwhile
   };
-  // Serves a call that no entry serves: compiles its code.
+  // Compiles the code of a call that no entry serves.
   Made compile();
 
-  // Serves a call by an entry with segments. Compiles a missing branch. `verifies`: runs the code in any case, and
-  // throws StaleCapture if it differs from the tree.
+  // Serves a call with an entry that has segments. Compiles a missing branch. `verifies`: runs the code in any case,
+  // and throws StaleCapture if it differs from the tree.
   Answer serve(Entry& hit, bool verifies);
 
   // Runs the code under the tracer, and compares it with the tree. The Capture lacks a module only if

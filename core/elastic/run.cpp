@@ -22,7 +22,6 @@ namespace {
 // Thrown by Round::let_in_waiting().
 struct RoundIsOver {};
 
-// The result of one attempt.
 enum class Try { done, lost, over };
 
 // How many runs a rank's incarnation has finished. A run that threw does not count: the next call of run() returns to

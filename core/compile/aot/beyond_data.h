@@ -12,7 +12,7 @@ namespace rehearse::compiler {
 // changes. A graph that runs below autograd may work on copies of the tensors that it changes, so the user's tensor
 // would not show each change.
 
-// True if the graph asks for the version of a tensor. All earlier changes of the tensor count towards its version.
+// True if the graph asks for the version of a tensor.
 bool asks_for_version(const graph::GraphModule& module);
 
 struct UseBeyondData {
@@ -20,7 +20,7 @@ struct UseBeyondData {
   std::string_view what;    // for messages: "it changes the size of a storage"
 };
 
-// The first of these operators in the graph.
+// The first operator of the graph that uses such state.
 UseBeyondData use_beyond_data(const graph::GraphModule& module);
 
 }  // namespace rehearse::compiler

@@ -38,7 +38,7 @@ std::vector<const Node*> nodes_of(const GraphModule& module) {
   return nodes;
 }
 
-// For each node, the first node of `part` with the same origin.
+// For each node, the index of the first node of `part` with the same origin; kNone for a node without an origin.
 List origins_of(const GraphModule& module, const GraphModule& part) {
   std::unordered_map<const graph::Origin*, std::size_t> first;
   const std::vector<const Node*> of_part = nodes_of(part);

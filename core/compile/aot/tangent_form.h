@@ -11,7 +11,6 @@
 
 namespace rehearse::compiler {
 
-// The strides of a tensor of these sizes in this form.
 std::vector<std::int64_t> strides_of(const capture::TangentForm& form, at::IntArrayRef sizes);
 
 // True if the tensor has the form. The strides of dimensions with one element do not matter. A tensor without elements

@@ -21,7 +21,7 @@ struct Mark {
 // The marks that mark_dynamic() and mark_static() set on this tensor in the calling fiber.
 std::vector<Mark> marks_of(const at::Tensor& tensor);
 
-// Passes the marks on a call's tensors to `dynamism`, where they take precedence over observed sizes.
+// Passes the marks on a call's tensors to `dynamism`.
 void absorb_marks(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
 }  // namespace rehearse::compiler

@@ -40,7 +40,6 @@ std::string content_of(std::string_view program, std::string_view key, std::stri
   return content + fmt::format("{:016x}\n", fnv1a(content));
 }
 
-// Reads the texts of a file.
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}

@@ -7,11 +7,10 @@
 
 namespace rehearse::compiler {
 
-// Everything that determines the output of the back end for a graph, as text. If two inputs have equal keys, the back
-// end's outputs for them are equal. A key contains the back end, the graph with its metadata, the memory layout and the
-// sharing of the graph's inputs, the contents of small constants, the symbols with their values and guards, and the
-// modes of the calling fiber. `of_backend`: Backend::cache_key(). Throws std::runtime_error with the reason if the
-// graph cannot have a key.
+// Everything that determines the output of the back end for a graph, as text. A key contains the back end, the graph
+// with its metadata, the memory layout and the sharing of the graph's inputs, the contents of small constants, the
+// symbols with their values and guards, and the modes of the calling fiber. `of_backend`: Backend::cache_key(). Throws
+// std::runtime_error with the reason if the graph cannot have a key.
 std::string cache_key(const BackendInput& input, const std::string& backend, const std::string& of_backend);
 
 }  // namespace rehearse::compiler

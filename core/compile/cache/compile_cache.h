@@ -32,7 +32,6 @@ class CompileCache {
   // ranks cannot find them earlier.
   void write_compiled();
 
-  // Adds this object's counts.
   void add_to(CompileStats& stats) const noexcept;
   // Messages about unusable files, and about graphs that could not be written, oldest first.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }

@@ -13,8 +13,8 @@ class ShapeEnv;
 
 namespace rehearse::compiler {
 
-// Collects the guards that compiling a graph adds to those of its capture, as recording a backward does. The file of a
-// stored graph contains these guards.
+// Collects the guards that a compilation adds to the guards of the capture, for example by recording a backward. The
+// file of a stored graph contains these guards.
 class StatedGuards {
  public:
   // Make it before the graph is compiled. `shapes`: null for a graph without symbols.

@@ -19,7 +19,7 @@
 
 namespace rehearse::compiler {
 
-// How a capture represents a leaf of its call. Sizes that vary become symbols; `sizes` has their values in this call.
+// How a capture represents a leaf of its call. `sizes` has the sizes in this call; sizes that vary become symbols.
 struct LeafShape {
   std::vector<std::int64_t> sizes;
   std::vector<bool> varies;                  // for each size
@@ -32,7 +32,7 @@ struct LeafShape {
 // why. If a read or an eager region ended the capture, `refusal` is empty.
 struct Capture {
   std::string refusal;
-  // After the call, the code still holds a tensor elsewhere than in its results: another tensor, or one of the results.
+  // After the call, the code still holds a tensor, perhaps one of its results, in a member, a global or the like.
   // `refusal` says so, even if the capture did not end early.
   bool keeps_tensors = false;
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did

@@ -16,7 +16,7 @@ namespace rehearse::compiler {
 
 class SegmentedCapture;
 
-// One call, with the names of its leaves.
+// The facts about a call that its capture uses.
 struct CallView {
   const LeafList& leaves;
   const std::vector<std::string>& sources;    // the leaves' names
@@ -38,11 +38,11 @@ class KeptInRefusedCall : public CompileError {
   using CompileError::CompileError;
 };
 
-// Runs the user's code on fakes of that shape, and turns what it did into a graph with guards. Throws
+// Runs the user's code on fakes with this shape, and turns what it did into a graph with guards. Throws
 // capture::FakeError or shapes::ShapeError for code that no graph can hold. Throws CompileError if the code fixes a
 // size that was marked dynamic, or watches a local variable. Throws KeptInRefusedCall, and whatever the user's code
-// throws. Runs in the calling fiber. Computes nothing unless the capture ends early or the code leaves fakes behind;
-// then it runs recorded operators. After an early end, the rest of the code runs on real tensors.
+// throws. Computes nothing unless the capture ends early or the code leaves fakes behind; then it runs recorded
+// operators. After an early end, the rest of the code runs on real tensors.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
 // Capture::served has the results of the call, and the other fields describe the path that the call took. If the rest

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a capture represents the leaves of its call.
 #include <cstddef>
 #include <utility>
 

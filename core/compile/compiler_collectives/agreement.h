@@ -19,8 +19,8 @@ namespace rehearse::compiler {
 // Source of a GuardFailure if all guards hold, but the code gives another graph (Verify::Always).
 inline constexpr const char* kFunctionItself = "the function";
 
-// Tells others about the calls of one function on one rank. Lets the rank agree with the ranks of
-// CompileOptions::group, and writes the record of the function in the world's journal, which reports read.
+// Lets one rank agree on the calls of one function with the ranks of CompileOptions::group. Writes the function's
+// record in the world's journal, which reports read.
 class Agreement {
  public:
   // Throws CompileError if the options ask for guard collectives but have no group.

@@ -5,8 +5,8 @@
 
 namespace rehearse::compiler {
 
-// Advances the calling rank's virtual time by the time for compiling `nodes` nodes of a graph, by the world's
-// CompileTimeModel. Does nothing outside of worlds or if the model is off.
+// Advances the calling rank's virtual time by the time that the world's CompileTimeModel gives for compiling `nodes`
+// nodes. Does nothing outside of worlds or if the model is off.
 void pass_compile_time(std::size_t nodes);
 
 // Notes the time saved because graphs with `nodes` nodes came from the cache. Ranks that had to compile them arrive

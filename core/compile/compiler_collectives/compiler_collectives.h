@@ -44,7 +44,7 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 // fibers of its rank.
 //
 // Errors: MismatchError, and what collectives throw. CompileError if the group needs its store and has none. If a
-// message arrives damaged, CompileError that names its sender. commit() has one more reason for a CompileError.
+// message arrives damaged, CompileError that names its sender.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";

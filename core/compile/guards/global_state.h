@@ -34,7 +34,7 @@ struct GlobalState {
   bool operator==(const GlobalState&) const = default;
 };
 
-// The first field that differs.
+// The first field that differs. The states must differ.
 GuardFailure difference(const GlobalState& expected, const GlobalState& found);
 
 }  // namespace rehearse::compiler

@@ -19,8 +19,8 @@
 namespace rehearse::compiler {
 
 // All conditions under which a cache entry may serve a call. If all guards hold, a check computes no hash, and
-// allocates only for many symbols or for sizes of storages. Its cost is the number of comparisons. A check also
-// compares the tensors among the arguments with each other, to see which of them are the same tensor.
+// allocates only for many symbols or for sizes of storages. A check also compares the tensors among the arguments with
+// each other, to see which of them are the same tensor.
 class GuardSet {
  public:
   // Each adds a guard for the next leaf.

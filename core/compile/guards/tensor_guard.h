@@ -28,10 +28,8 @@ class TensorGuard {
     dimensions_.clear();
     fixed_layout_.clear();
   }
-  // Also guards the storage offset.
   void guard_offset() noexcept { guards_offset_ = true; }
-  // Also guards the size of the storage: `bytes`. If `bytes` is nullopt, the storage must end with the tensor's last
-  // element.
+  // `bytes`: the size of the storage. If `bytes` is nullopt, the storage must end with the tensor's last element.
   void guard_storage(std::optional<std::int64_t> bytes) noexcept;
   // Guards the state in which the capture found the tensor, because the code may have given the tensor a history or
   // other sizes since. If a size or stride is symbolic, changes only the guard of requires_grad.
@@ -56,7 +54,7 @@ class TensorGuard {
     std::int32_t follows;  // dimension whose stride times size is this stride; -1: none
   };
 
-  // True if the guard holds for sure. False means that holds() must decide.
+  // False: holds() must decide.
   bool surely_holds(const c10::TensorImpl& impl) const noexcept;
   // Prefetches what surely_holds() reads.
   void prefetch(const c10::TensorImpl& impl) const noexcept;

@@ -56,7 +56,6 @@ void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
          std::string("is ") + c10::toString(tensor.scalar_type()));
   }
   const at::IntArrayRef sizes = tensor.sizes();
-  // A size with an unknown symbol counts as equal.
   if (symbols_.fit(meta.sizes, sizes, values)) return;
   fail(expected, "is " + text_of(meta.sizes), fmt::format("is [{}]", fmt::join(sizes, ", ")));
 }

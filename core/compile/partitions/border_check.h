@@ -28,7 +28,6 @@ enum class BorderLayout {
 // another layout might read the elements in another order.
 class BorderCheck {
  public:
-  // The required layout of a placeholder.
   using LayoutOf = std::function<BorderLayout(std::size_t placeholder)>;
   // The metadata for which the piece was compiled; null: the metadata in the graph.
   using CompiledFor = std::function<const graph::TensorMeta*(std::size_t placeholder)>;
@@ -39,9 +38,9 @@ class BorderCheck {
               const CompiledFor& compiled_for = {});
 
   // `values`: one for each placeholder, in order. Throws BorderMismatch for the first tensor whose dtype or size is
-  // another than at capture. If grad mode is on, requires_grad must agree, too. If a tensor has another layout and may
-  // be copied (BorderLayout::Copied), replaces it by a copy. If it must not or cannot be copied, throws BorderMismatch.
-  // Returns the positions of the copies.
+  // another than at capture. If grad mode is on, requires_grad must agree, too. Replaces a BorderLayout::Copied tensor
+  // that has another layout by a copy. Throws BorderMismatch if the layout for the copy is unknown, or if a
+  // BorderLayout::Required tensor has another layout. Returns the positions of the copies.
   std::vector<std::size_t> fit(std::vector<c10::IValue>& values) const;
 
  private:

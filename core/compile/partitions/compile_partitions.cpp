@@ -28,9 +28,9 @@ namespace {
 // c10d's constant for the size of the first bucket. PyTorch's DDPOptimizer uses it, too.
 constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
 
-// PyTorch's DDPOptimizer uses fx's order. In that order, a piece may run before an earlier piece of the program that
-// does not depend on it. If pieces write to tensors or draw random numbers, that changes results, so graphs with
-// effects need the program's order.
+// PyTorch's DDPOptimizer uses fx's order. In that order, a piece may run before an earlier piece of the program if it
+// does not depend on that piece. If pieces write to tensors or draw random numbers, that changes results, so graphs
+// with effects need the program's order.
 graph::PartitionOrder order_of_pieces(const graph::GraphModule& module) {
   return graph::has_effects(module) ? graph::PartitionOrder::Program : graph::PartitionOrder::Fx;
 }

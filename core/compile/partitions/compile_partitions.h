@@ -17,7 +17,6 @@
 
 namespace rehearse::compiler {
 
-// How to compile a graph.
 struct PartitionOptions {
   const parallel::DdpBuckets* buckets = nullptr;  // null: no buckets
   const parallel::ShardedUnits* units = nullptr;  // null: no units

@@ -9,10 +9,10 @@
 
 namespace rehearse::compiler {
 
-// Runs a graph node by node through the dispatcher.
+// Runs a graph node by node through the dispatcher, under the caller's autograd.
 CompiledGraph by_operators(std::shared_ptr<const graph::GraphModule> module);
 
-// Runs graphs node by node through the dispatcher, under the caller's autograd.
+// Runs graphs with by_operators().
 class EagerBackend final : public Backend {
  public:
   std::string name() const override { return "eager"; }

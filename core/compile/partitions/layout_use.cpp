@@ -34,7 +34,6 @@ bool names_layout(const std::string& name) {
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
-// Collects how a graph and its submodules use layouts.
 struct LayoutUses {
   bool depends = false;
   bool writes = false;

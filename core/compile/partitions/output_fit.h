@@ -10,7 +10,6 @@
 
 namespace rehearse::compiler {
 
-// The treatment of an output of a compiled graph.
 struct OutputRole {
   bool is_fixed = false;     // it must have the recorded layout
   bool is_restored = false;  // it is copied to the recorded layout, because it leaves the function or is shared later
@@ -31,8 +30,8 @@ void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vec
 //   - if `checks`: compares all outputs with `stated`, and throws BackendMismatch for a difference;
 //   - copies outputs that must be restored to their recorded layout, if `compiled` states another layout or none;
 //   - throws BackendMismatch if it would have to copy a fixed output, or if the number of outputs is wrong.
-// Returns `compiled.run` itself if no output must be compared or copied. `module`: the graph. Its placeholders have the
-// values of the symbols.
+// Returns `compiled.run` itself if no output must be compared or copied. `module`: the graph. The values of its
+// placeholders and outputs give the values of symbols.
 CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModule& module,
                           const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles,
                           const GraphOfBackend& whose, bool checks);

@@ -22,7 +22,6 @@
 
 namespace rehearse::compiler {
 
-// The settings of a PieceCompiler besides the back end.
 struct PieceOptions {
   bool check_backend = false;     // from CompileOptions
   GraphDump* dump = nullptr;      // null: writes nothing

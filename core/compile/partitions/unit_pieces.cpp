@@ -59,7 +59,7 @@ class UnitUses {
     return units;
   }
 
-  // Adds the parameters that the node uses to the bucket.
+  // Adds to the bucket the parameters that the node uses.
   void count(const Node& node, parallel::ForwardBucket& bucket) const {
     for (const Node* input : node.input_nodes()) {
       const auto found = parameters_.find(input);

@@ -146,8 +146,8 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }
 
-// For a step that is compiled already. Compiling it may have fixed sizes, for example by recording a backward.
-// Adds the guards of that compilation to this capture, so that the code behind the step sees the same fixed sizes.
+// Compiling the step may have fixed sizes, for example by recording a backward. Adds the guards of that compilation to
+// this capture, so that the code behind the step sees the same fixed sizes.
 void SegmentedCapture::ask_again(const Step& step) const {
   const auto is_known = [&](const std::string& symbol) { return shapes_->find_backed(symbol) != nullptr; };
   for (const shapes::Condition& condition : step.asked) {
@@ -225,8 +225,8 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
   return answer(std::move(step), end);
 }
 
-// Without an answer, the code gets the refusal. That is right in two cases: a verification must report that the code
-// has changed, and code that runs again must first repeat the steps that the call has passed.
+// Without an answer, the code gets the refusal. A verification must report that the code has changed. Code that runs
+// again must first repeat the steps that the call has passed.
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
   owner_.agreement.fail(why);  // first, because the rest of the code may have collectives

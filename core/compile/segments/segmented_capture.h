@@ -51,8 +51,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Ends the capture: runs the unfinished segment operator by operator. In two cases it gives no answer instead, so
-  // that the code gets the refusal: in a verification, and while the code repeats steps that the call has passed.
+  // Ends the capture: runs the unfinished segment operator by operator. Gives no answer in a verification, and while
+  // the code repeats steps that the call has passed.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.

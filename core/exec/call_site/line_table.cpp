@@ -111,7 +111,7 @@ void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
 }
 
 // The unit that contains the address; null if there is none. Uses the index of addresses if the compiler wrote one
-// (clang does not). If the index lacks an address, it returns a neighbouring unit, so check.
+// (clang does not). If the index lacks the address, libdw returns a neighbouring unit, so check.
 Dwarf_Die* unit_at(Dwfl_Module* module, std::uintptr_t address, Dwarf_Addr& bias) {
   const auto holds = [&](Dwarf_Die* unit) { return dwarf_haspc(unit, address - bias) == 1; };
   if (Dwarf_Die* const indexed = dwfl_module_addrdie(module, address, &bias); indexed != nullptr && holds(indexed))

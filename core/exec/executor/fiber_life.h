@@ -25,7 +25,7 @@ class FiberOwner {
   ~FiberOwner() = default;
 };
 
-// Starts and ends fibers, and counts those that are alive. Does not know ranks.
+// Starts and ends fibers, and counts those that are alive.
 class FiberLife {
  public:
   FiberLife(WorldParts& world, RankState& state, FiberOwner& owner);
