@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // LibTorch's include folder contains its own fmt (12), which hides the system's fmt. No library exports the functions
-// of LibTorch's fmt. When every source file compiled them inline, they took half of the build time. Therefore only this
-// source file compiles them: core/cmake/RehearseDependencies.cmake removes FMT_HEADER_ONLY from our build. Users' own
-// sources still compile with FMT_HEADER_ONLY.
+// of LibTorch's fmt. If every source file compiled them inline, they would take half of the build time. Therefore only
+// this source file compiles them: core/cmake/RehearseDependencies.cmake removes FMT_HEADER_ONLY from our build. Users'
+// own sources still compile with FMT_HEADER_ONLY.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

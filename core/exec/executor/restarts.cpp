@@ -25,7 +25,6 @@ WorldHold::~WorldHold() { executor_.parts().restarts.let_go(); }
 
 int incarnation(RankExecutor& executor, int rank) noexcept { return executor.parts().ranks.incarnation(rank); }
 
-// Restarts a rank when it fires.
 class Restarts::Restart final : public Timer {
  public:
   Restart(Restarts& all, int rank, std::function<void()> before) : all_(all), rank_(rank), before_(std::move(before)) {}

@@ -26,7 +26,7 @@ class Restarts {
   void hold() noexcept { ++holds_; }
   void let_go() noexcept;
 
-  // Whether a rank may still be restarted. Then the world goes on even if no rank is alive.
+  // Whether a rank may still be restarted.
   bool are_awaited() const noexcept;
   // The world has ended: cancels all planned restarts.
   void call_off() noexcept;

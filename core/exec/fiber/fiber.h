@@ -125,7 +125,7 @@ struct NativeCode {
 extern constinit thread_local Fiber* t_native_fiber;
 extern constinit thread_local const NativeCode* t_native_code;
 
-// The fiber whose rank this thread works for, whether or not it can switch. It leads to the rank's process state.
+// The fiber whose rank this thread works for, whether or not it can switch.
 inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }
 
 // Removes a fiber that will never run again from the queue that it waits in. Part of WaitQueue (room wait).

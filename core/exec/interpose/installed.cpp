@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks that the process calls our functions.
 #include <array>
 #include <stdexcept>
 #include <string>

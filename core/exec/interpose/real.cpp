@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the functions that ours replace.
 #include "real.h"
 
 #include <cstdio>

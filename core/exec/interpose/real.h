@@ -38,7 +38,6 @@ class Real {
   std::atomic<void*> function_{nullptr};
 };
 
-// One of our functions.
 struct Interposed {
   const char* name;
   const void* ours;
@@ -75,7 +74,6 @@ std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
 std::span<const Interposed> stream_functions();
 
-// All these lists.
 std::span<const std::span<const Interposed>> all_functions();
 
 // Whether the C++ library, compiled long before us, calls our pthread_cond_signal.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clean-up at the end of a world.
 #include "world_state.h"
 
 namespace rehearse::exec::interpose {

@@ -15,9 +15,9 @@ void poll(Fiber& fiber, const Observer* asked = nullptr);
 // tells the next poll() that its caller may depend on the clock.
 void poll_clock(Fiber& fiber);
 
-// Suspends until other ranks have done something. For a call that would block in the kernel (read() of a pipe) until
-// another rank makes a call. The caller tries repeatedly, and waits here between two tries. Unlike a polling rank, a
-// rank that waits here counts as blocked. `first`: the first wait of this call.
+// Suspends until other ranks have done something. For a call that would block in the kernel until another rank makes a
+// call, such as read() of a pipe: the caller tries repeatedly, and waits here between two tries. Unlike a polling rank,
+// a rank that waits here counts as blocked. `first`: the first wait of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
 // Call it after a change for which fibers may wait in wait_in_kernel(): they try again.

@@ -13,7 +13,7 @@
 
 namespace rehearse::graph {
 
-// The first half of a split: decides which node goes where, and what each partition takes and returns. Builds nothing.
+// The first half of a split: decides which node goes where, and what each partition takes and returns.
 class PartitionPlan {
  public:
   struct Part {

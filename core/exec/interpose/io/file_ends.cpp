@@ -24,7 +24,6 @@ namespace {
 
 constinit Real<int (*)(pollfd*, nfds_t, int)> real_poll_of_ends("poll");
 
-// Open file descriptors of this process.
 std::vector<int> open_files() {
   std::vector<int> files;
   std::error_code ignored;

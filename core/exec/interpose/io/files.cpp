@@ -70,7 +70,6 @@ struct Waiter {
   FileKind kind = FileKind::other;
 };
 
-// The wait of one call of a fiber.
 class FileWait {
  public:
   FileWait(const Waiter& waiter, int file, short events, const char* call)
@@ -83,8 +82,7 @@ class FileWait {
   // True if no rank of this process can make the file ready. Then the call may block in the kernel.
   bool is_for_others() const { return !ends_in_this_process(file_, kind_, events_); }
 
-  // Suspends until the file is ready. Returns at once if no rank of this process can make it ready: then the caller's
-  // call blocks in the kernel.
+  // Suspends until the file is ready. Returns at once if is_for_others().
   void until_ready() {
     while (!is_ready(file_, events_)) {
       if (first_ && is_for_others()) return;

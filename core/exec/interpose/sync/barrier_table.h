@@ -10,7 +10,6 @@ namespace rehearse::exec::interpose {
 // The fibers of one world that wait at pthread barriers. Contains a barrier only while a fiber waits there.
 class BarrierTable {
  public:
-  // Counts an arriving fiber. Returns how many have arrived.
   unsigned arrive(const void* barrier) { return ++arrived_[barrier]; }
 
   unsigned arrived(const void* barrier) const {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for a fiber that initialises something.
 #include "initialisations.h"
 
 #include <fmt/format.h>

@@ -61,7 +61,7 @@ inline VirtualDuration to_duration(const timespec& time) noexcept {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Converts a clock's time to a deadline in the world's time.
+// Converts a clock's time to a deadline in the world's time; nullopt if the deadline counts as none.
 inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDuration at_zero) noexcept {
   const auto reading = to_duration(time);
   if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;

@@ -46,7 +46,6 @@ double floor_quotient(double x, double y) {
   return exact - below > 0.5 ? below + 1.0 : below;
 }
 
-// Compares exactly: a large int may not have an equal float.
 std::partial_ordering compare(std::int64_t x, double y) {
   if (std::isnan(y)) return std::partial_ordering::unordered;
   if (y >= 9223372036854775808.0) return std::partial_ordering::less;

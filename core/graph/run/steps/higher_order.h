@@ -36,7 +36,7 @@ class HigherOrder {
     return to_ivalue(argument(index), value_of, node_, field(index));
   }
 
-  // The items of the list at `index`; none if there is no such argument.
+  // The items of the list at `index`; none if the argument is missing or None.
   std::vector<c10::IValue> items(std::size_t index, const ValueOf& value_of) const {
     if (index >= node_.args().size()) return {};
     const c10::IValue list = value(index, value_of);
@@ -45,7 +45,6 @@ class HigherOrder {
     return list.toTupleRef().elements().vec();
   }
 
-  // The arguments from `first` on.
   std::vector<c10::IValue> rest(std::size_t first, const ValueOf& value_of) const {
     std::vector<c10::IValue> operands;
     for (std::size_t i = first; i < node_.args().size(); ++i) operands.push_back(value(i, value_of));
