@@ -18,11 +18,11 @@
 
 namespace rehearse::compiler {
 
-// One answer to a call: run the graph of this entry on the call's leaves.
+// An answer: run the graph of this entry on the call's leaves.
 struct ByGraph {
   Entry* entry;
 };
-// Another answer: run the function eagerly.
+// An answer: run the function eagerly.
 struct AsItIs {};
 // A CallResult answers a call whose code has already run, for example in segments.
 using Answer = std::variant<ByGraph, CallResult, AsItIs>;
@@ -44,8 +44,7 @@ struct Call {
   }
   // Runs the graph of a capture of this call, once and node by node.
   CallResult run(const Capture& captured) const;
-  // Options for compiling graphs in this call: with the buckets or units of the data parallelism around the call, if
-  // any.
+  // Includes the buckets or units of the data parallelism around the call, if any.
   PartitionOptions parts() const;
 
   // `served`: the results, if the code has already run.

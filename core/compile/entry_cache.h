@@ -22,7 +22,7 @@ class EntryCache {
   // Keeps a reference to the options.
   explicit EntryCache(const CompileOptions& options) : options_(options) {}
 
-  // Lets only one fiber of the rank compile at a time. Blocks while another fiber holds it.
+  // Lets only one fiber of the rank compile at a time. Blocks while another fiber holds the lock.
   class Lock {
    public:
     explicit Lock(EntryCache& cache);
@@ -62,7 +62,6 @@ class EntryCache {
   // Call add() and add_path() under a Lock. add() gives the entry its number. The entry's address does not change
   // later.
   Entry& add(Entry entry);
-  // Adds another path through the segments of an entry.
   void add_path(Entry& entry, GuardSet guards, std::vector<GraphExplanation> made);
 
   // From now on, calls that no entry serves run eagerly. Warns.

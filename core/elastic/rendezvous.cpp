@@ -90,7 +90,7 @@ std::string Rendezvous::complete(int round, const std::string& members) {
   return store_->compareSet(key(round, "members"), "", members);
 }
 
-// Blocks until the round is complete, and returns its members.
+// Blocks until the round is complete or the rendezvous is closed. Returns the members, or kClosed.
 std::string Rendezvous::members_of(int round, std::chrono::nanoseconds until) {
   for (;;) {
     const auto here = joined(round);

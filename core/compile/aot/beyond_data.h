@@ -12,7 +12,6 @@ namespace rehearse::compiler {
 // changes. A graph that runs below autograd may work on copies of the tensors that it changes, so the user's tensor
 // would not show each change.
 
-// True if the graph asks for the version of a tensor.
 bool asks_for_version(const graph::GraphModule& module);
 
 struct UseBeyondData {

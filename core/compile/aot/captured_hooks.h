@@ -22,7 +22,6 @@ const graph::Node* hook_of_input(const graph::GraphModule& module);
 // The first hook on a tensor that the module returns.
 const graph::Node* hook_of_result(const graph::GraphModule& module);
 
-// The first hook whose code writes to a tensor.
 const graph::Node* writing_hook(const graph::GraphModule& module);
 
 // For each tensor that the forward saves after its `values`: true if the code of a hook in `part` uses it as an

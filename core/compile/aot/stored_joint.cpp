@@ -27,7 +27,6 @@ std::size_t index_of(const Argument& argument) {
   return static_cast<std::size_t>(number);
 }
 
-// The nodes of a graph and of its bodies, in order.
 std::vector<const Node*> nodes_of(const GraphModule& module) {
   std::vector<const Node*> nodes;
   for (const Node& node : module.graph()) nodes.push_back(&node);
@@ -83,7 +82,6 @@ void set_attributes(GraphModule& module, const GraphModule& part) {
   }
 }
 
-// Converts vectors of numbers, and vectors of such vectors.
 template <class T>
 List list_of(const std::vector<T>& values) {
   List list;

@@ -11,8 +11,8 @@ namespace rehearse::compiler {
 
 // Writes a joint graph as text. `part`: the captured graph from which it was made. The text contains neither origins
 // nor the data of attributes, and refers to `part` for both. Throws graph::GraphError if text cannot hold the graph,
-// because the graph has an attribute that the recording made, a submodule, or a view that gets a history after its node
-// (graph::Metadata).
+// because the graph has an attribute that the recording made, a submodule, an origin that no node of `part` has, or a
+// view that gets a history after its node (graph::Metadata).
 std::string stored_joint(const capture::JointGraph& joint, const graph::GraphModule& part);
 
 // Reads the joint graph. `part` may differ from the graph that stored_joint() got, but only in the origins of its nodes

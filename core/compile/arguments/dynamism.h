@@ -13,10 +13,9 @@
 namespace rehearse::compiler {
 
 // Decides which sizes and integers of a function vary, like torch.compile's automatic dynamic shapes
-// (FrameStateSizeEntry in torch/_dynamo/pgo.py). A size or integer counts as constant until a second value is seen;
-// from then on it is dynamic. All sizes of a tensor argument are dynamic if, in another call, the argument was an
-// integer or a tensor with another number of dimensions. An integer argument is dynamic if it was a tensor in another
-// call.
+// (FrameStateSizeEntry in torch/_dynamo/pgo.py). A size or integer counts as constant until a second value is seen. All
+// sizes of a tensor argument are dynamic if, in another call, the argument was an integer or a tensor with another
+// number of dimensions. An integer argument is dynamic if it was a tensor in another call.
 class Dynamism {
  public:
   // `all`: everything that the user has not marked is dynamic from the start (true), or nothing of it ever is (false).

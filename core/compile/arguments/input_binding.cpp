@@ -11,7 +11,6 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.requires_grad();
 }
 
-// True for a strided CPU tensor that requires no grad.
 bool is_plain(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && tensor.device().is_cpu() && !tensor.requires_grad();
 }

@@ -8,12 +8,12 @@
 
 namespace rehearse::compiler {
 
-// A folder with one file for each key and program. The file holds the stored text. Several processes may use the folder
-// at once: each file is written under a unique temporary name and then renamed. A folder that cannot be used never
-// stops a program; the caller gets the reason.
+// A folder with one file for each key and program. Several processes may use the folder at once: each file is written
+// under a unique temporary name and then renamed. A folder that cannot be used never stops a program; the caller gets
+// the reason.
 class CacheFolder {
  public:
-  // `limit_bytes`: limit for the sum of all files. `program`: identifies the program that reads and writes, see
+  // `limit_bytes`: limit for the total size of all files. `program`: identifies the program that reads and writes, see
   // program_id().
   CacheFolder(std::filesystem::path folder, std::uint64_t limit_bytes, std::string program)
       : folder_(std::move(folder)), limit_bytes_(limit_bytes), program_(std::move(program)) {}
@@ -23,7 +23,6 @@ class CacheFolder {
     std::string why_not = {};    // names the file; empty if it was read
     bool is_unexpected = false;  // the file exists, but this program cannot use it for this key
   };
-  // Reads what this program stored under the key.
   Found read(const std::string& key) const;
 
   // Stores `text` under the key, replaces an older file, and removes the oldest files beyond the limit. Returns an

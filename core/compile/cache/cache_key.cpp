@@ -50,7 +50,6 @@ List layouts(const std::vector<bool>& fixed) {
   return list;
 }
 
-// Writes the examples as placeholders of a graph.
 std::string examples(const std::vector<c10::IValue>& values) {
   graph::GraphModule module("examples");
   for (const c10::IValue& value : values) {
@@ -91,7 +90,6 @@ void require_cpu(const graph::TensorMeta* tensor) {
   throw std::runtime_error("it has a tensor on " + tensor->device.str() + ", and only graphs of CPUs are stored");
 }
 
-// Adds what the text of a module leaves out.
 void add_unprinted(const graph::GraphModule& module, List& list) {
   for (const auto& [name, attribute] : module.attributes()) {
     require_cpu(&attribute.meta);

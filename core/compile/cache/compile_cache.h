@@ -25,7 +25,7 @@ class CompileCache {
     std::string reason = {};  // for a miss or a bypass
   };
   // Returns backend.compile(), or what the folder holds for this input. Throws what the back end throws, but never
-  // because of a file. In a simulation, taking a graph from the folder is a decision of the schedule.
+  // because of a file.
   Made compile(const BackendInput& input, Backend& backend);
 
   // Writes the graphs compiled since the last call. Call it after the time for compiling them has passed, so that other

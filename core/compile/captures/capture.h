@@ -35,8 +35,8 @@ struct Capture {
   // After the call, the code still holds a tensor, perhaps one of its results, in a member, a global or the like.
   // `refusal` says so, even if the capture did not end early.
   bool keeps_tensors = false;
-  // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
-  // not end early.
+  // Fakes of results that the code also keeps elsewhere, with the positions of these results. Empty if the capture
+  // ended early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
   std::optional<CallResult> served;  // the call's results, if its code ran in segments or partly on real tensors
   std::shared_ptr<graph::GraphModule> module;

@@ -288,7 +288,7 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   CapturedLeaves leaves_;
-  std::map<std::int32_t, std::size_t> symbols_;  // from an earlier capture's numbers to this one's symbols
+  std::map<std::int32_t, std::size_t> symbols_;  // from an earlier capture's numbers to this capture's symbols
   std::vector<SymbolPosition> positions_;        // for each source of the environment
   capture::CapturedGraph captured_;
   std::vector<c10::IValue> values_;               // of the graph so far, if a capture without segments_ ended early

@@ -8,7 +8,6 @@
 namespace rehearse::compiler {
 namespace {
 
-// The origin of the placeholder's first user that has one.
 std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
   for (const graph::Node* user : placeholder.users()) {
     if (user->meta().origin) return user->meta().origin;

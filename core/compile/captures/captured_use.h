@@ -21,7 +21,8 @@ class CapturedUse {
   // Construct it before the code runs, because the code may change its arguments. `shape`: one for each leaf.
   CapturedUse(const CallView& call, const std::vector<LeafShape>& shape);
 
-  // Call it after the code has run, while the stand-ins live: code may read sizes without leaving a node in the graph.
+  // Notes which layouts and offsets of the stand-ins the code has read, because a read may leave no node in the graph.
+  // Call it after the code has run, while the stand-ins live.
   void look_at(const StandIns& stand_ins);
   // Takes the storage sizes for which the code has asked. The storages belong to tensors that exist before the code
   // runs. Call it before bind_inputs().

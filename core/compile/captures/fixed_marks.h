@@ -9,8 +9,8 @@
 
 namespace rehearse::compiler {
 
-// Throws CompileError if the user marked a size as dynamic, but the graph holds for one value only. `positions`: one
-// for each source of the environment.
+// Throws CompileError if the user marked a size as dynamic, but the guards leave only one value for the size.
+// `positions`: one for each source of the environment.
 void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPosition>& positions,
                         const shapes::ShapeEnv& shapes);
 

@@ -10,8 +10,8 @@
 namespace rehearse::compiler {
 
 // Turns fakes that the code still holds after its capture into real tensors. Runs `left.segment` to compute tensors for
-// them, unless that would have effects or an input of the segment is missing. Fakes for which it does not run stay
-// fakes. `inputs`: the segment's inputs; None: missing. Returns whether the code held any fakes.
+// them, unless that would have effects or an input of the segment is missing. If the segment does not run, these fakes
+// stay fakes. `inputs`: the segment's inputs; None: missing. Returns whether the code held any fakes.
 bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::compiler

@@ -50,7 +50,7 @@ class Agreement {
   // The call starts to compile another segment: its code is about to run, or has run and gave another graph than
   // before. `why`: the read or region that the segment follows, or the change of the graph. With compiler collectives
   // the ranks exchange `why`, and the call blocks. The exchange matches the k-th compilations of the ranks, so on
-  // another rank it may belong to the first compilation of a call.
+  // another rank the exchange may belong to the first compilation of a call.
   void begin_segment(const std::string& why, exec::CallSite where);
 
   // The result of the open compilation contains collectives, or may contain some.
@@ -79,10 +79,9 @@ class Agreement {
 
 // Selects the facts that a rank takes over. `all`: the facts of each rank, in order of rank; the result keeps this
 // order. The rank takes a fact if it has no own fact with the same source, or if one of these own facts has the same
-// kind, dtype and number of dimensions. There is one exception. If a variant holds a plain number or a text on some
-// rank, that rank compiles for each value. If another rank had a symbol for this argument, its cache would serve its
-// call, and the first rank would compile and wait in vain. So no rank takes facts about tensors or symbolic integers in
-// such an argument.
+// kind, dtype and number of dimensions. If a variant holds a plain number or a text on some rank, that rank compiles
+// for each value. If another rank had a symbol for this argument, its cache would serve its call, and the first rank
+// would compile and wait in vain. So no rank takes facts about tensors or symbolic integers in such an argument.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

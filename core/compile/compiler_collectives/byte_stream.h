@@ -31,7 +31,7 @@ class ByteReader {
       : rest_(bytes), sender_(std::move(sender)) {}
 
   std::uint64_t number();
-  // Reads a number of at most `most`. `what`: names it in the error.
+  // Reads a number of at most `most`. `what`: names the number in the error.
   std::uint64_t number_up_to(std::uint64_t most, const char* what);
   // Reads the number of the items that follow, each of at least `bytes_of_each` bytes. Throws if the remaining bytes
   // cannot hold so many.

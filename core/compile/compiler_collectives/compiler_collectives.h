@@ -23,7 +23,6 @@ struct CollectiveLabel {
   std::string line;
 };
 
-// The outcome of a compilation on one rank: a graph or an error.
 struct GraphHash {
   std::uint64_t value = 0;
   bool operator==(const GraphHash&) const = default;
@@ -51,17 +50,17 @@ class CompilerCollectives {
 
   explicit CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
-  // Compiler collectives, before the user's code runs. Returns what all ranks see in their arguments, by rank of the
-  // group. The k-th compilation of one rank is matched with the k-th compilation of the others, whatever calls these
-  // are in. Two all-gathers.
+  // For compiler collectives. Call it before the user's code runs. Returns what all ranks see in their arguments, by
+  // rank of the group. The k-th compilation of one rank is matched with the k-th compilation of the others, in whatever
+  // calls they are. Two all-gathers.
   std::vector<InputFacts> exchange(const InputFacts& mine, const CollectiveLabel& label);
 
   // For guard collectives. Returns true if every rank's cache serves the call, or has the next segment. One all-reduce.
   bool all_hit(bool mine, const CollectiveLabel& label);
 
-  // After the compilation. Returns the hashes of all ranks' graphs, by rank of the group; they may differ. If some
-  // ranks could not compile, throws CompileError on all ranks with the lowest such rank and its error. If none could,
-  // returns nothing, because each rank has its own error. Two all-gathers.
+  // Call it after the compilation. Returns the hashes of all ranks' graphs, by rank of the group; they may differ. If
+  // some ranks could not compile, throws CompileError on all ranks with the lowest such rank and its error. If none
+  // could, returns nothing, because each rank has its own error. Two all-gathers.
   std::vector<GraphHash> commit(const CompileOutcome& mine, const CollectiveLabel& label);
 
  private:

@@ -82,7 +82,6 @@ ModuleGuard::ModuleGuard(const std::shared_ptr<Module>& root) {
   }
 }
 
-// Prefetches the part of the module that holds_branch() reads.
 void ModuleGuard::prefetch(const Branch& branch) noexcept {
   constexpr std::size_t kLine = 64;
   const auto* const memory = reinterpret_cast<const char*>(branch.module);

@@ -51,7 +51,7 @@ std::string last_mode_switch() {
 }  // namespace rehearse::compiler
 
 // Replaces LibTorch's function: the executable's definition takes precedence over that of a library, even in virtual
-// tables. Does the same, and notes the change.
+// tables. Does what LibTorch's function does, and notes the change.
 void torch::nn::Module::train(bool on) {
   for (auto& child : children_) child.value()->train(on);
   if (is_training_ != on) rehearse::compiler::note_change(*this, on);

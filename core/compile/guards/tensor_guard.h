@@ -20,7 +20,7 @@ class TensorGuard {
  public:
   static constexpr std::int64_t kVaries = -1;
 
-  // Guards that tensors are like `tensor`. `varies`: for each dimension, whether its size may differ; empty: none may.
+  // `varies`: for each dimension, whether its size may differ; empty: none may.
   TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {});
 
   // From now on, does not guard sizes and strides, but still the number of dimensions.
@@ -56,7 +56,6 @@ class TensorGuard {
 
   // False: holds() must decide.
   bool surely_holds(const c10::TensorImpl& impl) const noexcept;
-  // Prefetches what surely_holds() reads.
   void prefetch(const c10::TensorImpl& impl) const noexcept;
   void fix_layout();
   bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;

@@ -35,9 +35,9 @@ class WatchList {
 // While it lives, watch() in this fiber adds to `list`. `frame`: an address in the frame of the compiled call; stack
 // addresses above it belong to the caller.
 //
-// It also observes the process groups that the code uses. If the code uses a group that no guard covers, the capture
-// ends or, if it cannot end there, the code gets a refusal. Otherwise a later call might communicate with the wrong
-// ranks, because the group may have changed.
+// A WatchScope also observes the process groups that the code uses. If the code uses a group that no guard covers, the
+// capture ends or, if it cannot end there, the code gets a refusal. Otherwise a later call might communicate with the
+// wrong ranks, because the group may have changed.
 class WatchScope final : public operators::GroupUse {
  public:
   // `function`: the memory of the function object, if calls cannot change the object. Values in it are constant.
@@ -50,7 +50,6 @@ class WatchScope final : public operators::GroupUse {
 
   // Notes a group that is an argument of the call.
   void add_guarded(c10d::ProcessGroup* group) { guarded_.insert(group); }
-  // All groups that a guard covers.
   const std::set<c10d::ProcessGroup*>& guarded() const noexcept { return guarded_; }
 
   void used(const void* address, c10d::ProcessGroup* group) override;

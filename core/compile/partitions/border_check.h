@@ -23,9 +23,9 @@ enum class BorderLayout {
   Required,  // another layout is an error
 };
 
-// Compares the tensors that a piece gets from other pieces with those for which it was compiled. Without this check, a
-// piece whose input requires grad, but did not at capture, would silently lose the gradient. A piece whose input has
-// another layout might read the elements in another order.
+// Compares the tensors that a piece gets from other pieces with those for which the piece was compiled. Without this
+// check, a piece whose input requires grad, but did not at capture, would silently lose the gradient. A piece whose
+// input has another layout might read the elements in another order.
 class BorderCheck {
  public:
   using LayoutOf = std::function<BorderLayout(std::size_t placeholder)>;

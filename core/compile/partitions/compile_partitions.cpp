@@ -128,7 +128,6 @@ void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::s
   }
 }
 
-// The places where a graph is split, and the reasons.
 struct Cut {
   Pieces pieces;
   parallel::BucketSplit by_buckets;

@@ -16,8 +16,8 @@
 
 namespace rehearse::compiler {
 
-// Finds the values of symbols in the values of a call. A symbol's value is an integer among them or, if there is none,
-// the size of a tensor among them.
+// Finds the values of symbols among the values of a call. An integer that is the symbol takes precedence over the size
+// of a tensor.
 class SymbolSources {
  public:
   // `meta` describes value number `at` of a call.

@@ -13,8 +13,8 @@ namespace rehearse::compiler {
 // The metadata of the graph's outputs; an empty ValueMeta for an output that is no tensor or has no metadata.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
-// Says which values of a call of the graph give the values of its symbols. The values of a call are numbered:
-// placeholders first, then outputs.
+// Finds the placeholders and outputs that give the values of the graph's symbols. Numbers the placeholders first, then
+// the outputs.
 SymbolSources symbols_of(const graph::GraphModule& module);
 
 // True if the examples have the layouts in the graph's metadata.

@@ -28,7 +28,6 @@ constexpr const char* kMustStay =
     "which must lie as the graph's operators give it, because it shares memory with an argument or another output, or "
     "begins where only the data tell (BackendInput::fixed_layouts)";
 
-// Runs a compiled graph, and checks and restores its outputs.
 class OutputFit {
  public:
   OutputFit(CompiledGraph::Run run, const graph::GraphModule& module, std::size_t outputs, GraphOfBackend whose)

@@ -18,7 +18,6 @@ using graph::Op;
 
 bool is_item(const Node& node) { return node.op() == Op::CallFunction && node.target() == "_operator.getitem"; }
 
-// How many values the call returns: one, or as many as the piece's list has items.
 std::size_t outputs_of_piece(const graph::GraphModule& part, const Node& call) {
   const Node* const output = part.graph().output_node();
   if (!output || output->args().size() != 1) throw GraphError(call.name(), "target", "its graph has no output");

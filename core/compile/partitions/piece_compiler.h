@@ -43,14 +43,12 @@ class PieceCompiler {
   PieceCompiler(const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const PieceOptions& options)
       : shapes_(shapes), backend_(backend), options_(options) {}
 
-  // Compiles a graph that was not split.
   CompiledGraph::Run compile_whole(const std::shared_ptr<graph::GraphModule>& module, const InputMemory& inputs);
   // Compiles the pieces that a split graph calls, in the order of the calls, and returns them by name. Throws
   // BackendMismatch for a false statement of the back end, std::invalid_argument if the back end returns nothing, and
   // what the back end throws.
   std::map<std::string, CompiledPiece> compile_pieces(const graph::GraphModule& split, const InputMemory& inputs);
 
-  // Descriptions of the compiled graphs, in order.
   std::vector<GraphExplanation> take_graphs() { return std::move(graphs_); }
 
  private:

@@ -19,8 +19,8 @@ class ValueLives {
   // `split` and `memory` must outlive this object.
   ValueLives(const graph::GraphModule& split, const MemoryClasses& memory);
 
-  // True if another value that exists when `value` is made, and is used afterwards, may share memory with it. Always
-  // true for inputs, because the caller holds them.
+  // True if another value that exists when `value` is made, and is used afterwards, may share memory with `value`.
+  // Always true for inputs, because the caller holds them.
   bool shares_when_made(const graph::Node& value) const;
   // True if another value, which is used in the call of piece #`piece` or later, may share memory with `value` at that
   // call.

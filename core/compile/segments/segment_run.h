@@ -30,7 +30,6 @@ class SegmentRun {
   // Notes the current sizes of the call's tensors, because a segment may change these sizes in place.
   explicit SegmentRun(const LeafList& leaves);
 
-  // Runs the segment and adds its results to the values.
   void run_segment(const Step& step);
   // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
@@ -46,8 +45,8 @@ class SegmentRun {
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
   c10::IValue value(const InputBinding& input) const;
   std::size_t values() const noexcept { return values_.size(); }
-  // True if a region changed tensors in a way that later segments do not expect: it changed properties other than their
-  // data, or returned a tensor that shares memory with others.
+  // True if a region did what later segments do not expect: changed properties of its arguments other than their data,
+  // or returned a tensor that shares memory with another argument or result.
   bool is_entangled() const noexcept { return entangled_; }
   // True if a segment changed whether an argument, parameter or buffer requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }

@@ -18,7 +18,7 @@
 
 namespace rehearse::compiler {
 
-// The function whose segments a capture compiles, and the settings for that.
+// The function whose segments a capture compiles, and the settings for compiling them.
 struct SegmentOwner {
   std::string function;
   Backend& backend;
@@ -39,7 +39,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   // `run`: the steps that this call has passed; empty for a new call.
   SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run);
 
-  // Ends the capture after the last step that the call has passed; the rest of the code runs eagerly.
+  // Ends the capture after the last step that the call has passed, or after the first step of a new call. The rest of
+  // the code runs eagerly.
   void stop_after_passed() { stop_ = true; }
   // Like stop_after_passed(). Call it if the tracer has refused the code behind that step; errors then say so.
   void stop_before_refused() { stop_ = is_refused_ = true; }

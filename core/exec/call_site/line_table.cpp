@@ -75,8 +75,8 @@ std::string qualified_name(const Dwarf_Die& function) {
   std::string name;
   for (Dwarf_Die& scope : scopes.get()) {
     const int tag = dwarf_tag(&scope);
-    // The scope of a local function is the enclosing function. Its DIE may be an out-of-line definition, which does not
-    // lie in its class or namespace, so start again from its declaration.
+    // The scope of a local function is the enclosing function. The function's DIE may be an out-of-line definition
+    // outside of the class or namespace, so start again from the declaration.
     if (tag == DW_TAG_subprogram && !name.empty()) return qualified_name(scope) + "::" + name;
     if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit) break;
     if (const char* text = name_of_scope(scope)) name = name.empty() ? text : std::string(text) + "::" + name;
@@ -95,7 +95,6 @@ void set_name(SourceFrame& frame, Dwarf_Die& function) {
     frame.qualified = qualified_name(function);
 }
 
-// Sets the caller's position to the place where it calls the inlined function.
 void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
   Dwarf_Attribute attribute;
   Dwarf_Word file = 0;

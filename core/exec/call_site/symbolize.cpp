@@ -115,7 +115,7 @@ const LineTable& line_table_of(const Module& module) {
 }
 
 // Our own sources under the names that the compiler recorded. Their leading folder, if any, depends on how the library
-// was built; this file's own name shows it. Empty if the library has no debug information.
+// was built; this file's own name shows the folder. Empty if the library has no debug information.
 std::set<std::string> find_own_units() {
   constexpr std::string_view kThis = "core/exec/call_site/symbolize.cpp";
   const auto address = reinterpret_cast<std::uintptr_t>(&find_own_units);

@@ -39,7 +39,6 @@ constinit std::atomic<ThrowObserver> throw_observer = nullptr;
 
 bool are_kept() noexcept { return keepers > 0 || current_fiber() != nullptr; }
 
-// The newest throw for which `fits` is true; null if there is none.
 template <class Fits>
 const Throw* newest_that(const Fits& fits) {
   for (std::size_t age = 0; age < throws.ring.size(); ++age) {

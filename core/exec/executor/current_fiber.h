@@ -44,8 +44,8 @@ class CurrentFiber {
   // the context that Boost.Fiber must resume: that of `next`, or the host (if `next` is null).
   boost::fibers::context* next_context(Fiber* next) noexcept;
 
-  // Ends the running fiber: replaces its state by the host's at once, although its code still runs. Its next switch is
-  // its last one.
+  // Ends the running fiber: replaces its state by the host's at once, although its code still runs. The fiber's next
+  // switch is its last.
   void end(Fiber& fiber) noexcept;
 
  private:

@@ -13,7 +13,7 @@ class Fiber;
 class Scheduler;
 class StackPool;
 
-// Decides what a rank's fibers do.
+// Runs the work of fibers, and learns of their ends.
 class FiberOwner {
  public:
   // Called in the fiber. Runs its work, and handles exceptions of the work.
@@ -38,7 +38,7 @@ class FiberLife {
   // The running fiber cannot unwind any further: it stays suspended forever.
   [[noreturn]] void leave_behind(Fiber& fiber);
   // Like leave_behind(), for a fiber that is not running: removes it from everything that might run it again, without
-  // calling the owner. Timers on its stack may still fire; they notice that it has ended.
+  // calling the owner. Timers on the fiber's stack may still fire; they notice that the fiber has ended.
   void stop_for_ever(Fiber& fiber) noexcept;
   // Ends a fiber that waits in a primitive of Boost.Fiber when the world ends, without calling the owner. Nothing can
   // unwind such a fiber, so it stays suspended forever.

@@ -6,8 +6,7 @@
 namespace rehearse::exec {
 
 // From the first world on, a process that a rank forks ends at its first switch, because it has a copy of all ranks and
-// would run the world a second time. (An interrupt is requested in that process right after the fork, and the switch
-// notices the request.)
+// would run the world a second time.
 void note_forks();
 
 // Ends the calling process if it is not `process`, which started the run.

@@ -30,7 +30,6 @@ class WorldOutcome {
   bool ended() const noexcept { return ended_; }
   // Whether the world or the fiber's rank has ended.
   bool ended_for(const Fiber& fiber) const noexcept { return ended_ || fiber.abort; }
-  // Whether the world has ended, and not because all ranks returned. Then the report lists what fibers wait for.
   bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
   const std::string& reason() const noexcept { return outcome_.stop_reason; }
 
@@ -46,7 +45,8 @@ class WorldOutcome {
   void note_time_of_end(int rank) { outcome_.ended_at[static_cast<std::size_t>(rank)] = clock_.now(); }
   void note_failure(const RankFailure& failure) { outcome_.failures.push_back(failure); }
 
-  // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that it is in; null: none.
+  // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that the fiber is in;
+  // null: none.
   void note_blocked(Fiber& fiber, const Observer* observer);
   // Like note_blocked(), and adds the call site of `fiber`, which must be the running one. Does nothing unless the
   // world has ended early.

@@ -22,8 +22,8 @@ namespace interpose {
 struct WorldState;
 }
 
-// The parts of one world, for code that has a fiber (Fiber::world) or an executor (RankExecutor::parts()). This header
-// only declares the classes of the parts; code that uses a part includes its header. RankExecutor::Impl owns the parts.
+// The parts of one world, for code that has a fiber (Fiber::world) or an executor (RankExecutor::parts()).
+// RankExecutor::Impl owns the parts.
 struct WorldParts {
   const ExecutorOptions options;
   const std::uint64_t number;  // see world_number()

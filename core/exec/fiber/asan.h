@@ -48,7 +48,7 @@ class AsanStack {
     if (__sanitizer_start_switch_fiber == nullptr) return;
     __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_, to.bottom_, to.bytes_);
   }
-  // Call it first on the new stack.
+  // Call it on the new stack, before anything else.
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }

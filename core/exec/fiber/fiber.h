@@ -92,8 +92,7 @@ class alignas(kCacheLine) Fiber {
   static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers' frames
 };
 
-// Checks what the comments above say about cache lines. FiberTable places fibers at pairs of lines, which caches fetch
-// together: the last line of a fiber and the first line of its image are a pair.
+// Checks what the comments above and FiberTable::kAlignment say about cache lines.
 static_assert(std::is_standard_layout_v<Fiber>);
 static_assert(sizeof(Fiber) % (2 * kCacheLine) == kCacheLine);
 inline constexpr std::size_t kLastLineOfFiber = sizeof(Fiber) - kCacheLine;

@@ -52,7 +52,8 @@ inline constexpr NativeCode kOpenmpRegion{"an OpenMP parallel region", "region"}
 
 // While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). Meanwhile this thread
 // cannot switch to another fiber, because the OpenMP library keeps the state of the region per thread. Blocking
-// functions are then libc's own. Used on the executor's thread and on the threads that help it.
+// functions are then libc's own, except for mutexes that fibers hold (mutex.cpp). Used on the executor's thread and on
+// the threads that help it.
 class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}

@@ -29,8 +29,9 @@ struct NewImport {
 };
 
 // Calls `wanted` for each symbol that the library imports. Writes the new address where the library keeps the address
-// of the function, also if the loader has not bound it yet. Does not change an address that is already bound to a
-// function other than `from`. Returns how many addresses it has written. Throws std::system_error if it cannot write.
+// of the function, also if the loader has not bound the function yet. Does not change an address that is already bound
+// to a function other than `from`. Returns how many addresses it has written. Throws std::system_error if it cannot
+// write.
 std::size_t rebind_imports(const LoadedLibrary& library,
                            const std::function<std::optional<NewImport>(std::string_view symbol)>& wanted);
 

@@ -12,7 +12,7 @@
 namespace rehearse::exec::interpose {
 
 // Finds the function that ours replaces. `version` may be null. If no library has the function, ends the process with a
-// message: libc lacks a function that it has always had, and the caller cannot go on without it.
+// message, because the caller cannot go on without it.
 void* find_real(const char* name, const char* version) noexcept;
 
 // A function of libc (or libstdc++) that ours replaces. Usable before constructors run: initialise it with constinit.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread that watches runs.
 #include "quiet.h"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
   const FixedObserver after_failure("a call after one that failed");
   if (world.outcome.ended_for(fiber)) {
     // A call that fails before it blocks does not notice that the world has ended. A loop that catches such failures
-    // would never end, so this ends the fiber.
+    // would never end, so end the fiber here.
     if (std::uncaught_exceptions() == 0) abort_wait(fiber, after_failure);
     return;
   }

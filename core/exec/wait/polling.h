@@ -5,14 +5,15 @@
 
 #include "exec/fiber/fiber.h"
 
-// Functions with which the running fiber polls for changes. They throw RankAborted when the world has ended.
+// Functions with which the running fiber polls for changes. A wait throws RankAborted if the world or the rank has
+// ended.
 namespace rehearse::exec {
 
 // See this_rank::poll().
 void poll(Fiber& fiber, const Observer* asked = nullptr);
 
-// Like poll(), for a clock read: the first 10,000 in a row count as measuring. In real time it does not wait, and only
-// tells the next poll() that its caller may depend on the clock.
+// Like poll(), for a clock read: the first 10,000 in a row count as measuring. In real time, poll_clock() does not
+// wait: it only tells the next poll() that the rank may depend on the clock.
 void poll_clock(Fiber& fiber);
 
 // Suspends until other ranks have done something. For a call that would block in the kernel until another rank makes a

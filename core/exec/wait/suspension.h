@@ -9,8 +9,8 @@
 // `observer`: the call that the fiber is in.
 namespace rehearse::exec {
 
-// Suspends until Switcher::make_runnable(). Throws RankAborted if the world has ended. A fiber that is unwinding cannot
-// take a second exception; it is left behind instead, and the call never returns.
+// Suspends until Switcher::make_runnable(). Throws RankAborted if the world or the rank has ended. A fiber that is
+// unwinding cannot take a second exception; it is left behind instead, and the call never returns.
 void suspend_blocked(Fiber& fiber, const Observer& observer);
 
 // Like suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().

@@ -41,7 +41,6 @@ bool is_mode(const Node& node) {
   return node.target() == kSetGradEnabled || node.target() == kEnterAutocast || node.target() == kExitAutocast;
 }
 
-// Decides whether nodes are pure. Caches the results for submodules.
 class Purity {
  public:
   bool of(const Node& node, const GraphModule& module) {

@@ -21,7 +21,7 @@ Argument text(const Field& field) { return field.text(); }
 
 }  // namespace
 
-// Reads an Argument as schema.py defines it. The error for an unknown kind names the kind.
+// Reads an Argument as schema.py defines it.
 Argument GraphImporter::argument(const Field& field) {
   const auto [kind, value] = field.variant();
   if (kind == "as_none") return {};

@@ -15,7 +15,7 @@
 
 namespace rehearse::graph {
 
-// A value in a JSON document, with its path. Reading it as another type than it has throws ImportError with the path,
+// A value in a JSON document, with its path. Reading another type than the value has throws ImportError with the path,
 // the node, what was found and what is right. The document must outlive the Field.
 class Field {
  public:

@@ -70,8 +70,8 @@ class InputCheck {
     }
   }
 
-  // Checks that a symbol has one value, and that it is in the symbol's range. The program itself checks expressions of
-  // symbols.
+  // Checks that a symbol has one value, and that the value is in the symbol's range. The program itself checks
+  // expressions of symbols.
   void bind(const SymExpr& expression, std::int64_t value, const std::string& what) {
     if (expression.symbol() == nullptr) return;
     const std::string& symbol = *expression.symbol();

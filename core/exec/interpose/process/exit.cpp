@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // To its program, a rank is a process, and the program may end this process by exit() and the like or by
-// std::terminate(). The real functions would end all ranks and destroy objects that other ranks still use. Here only
-// the calling rank fails, and the others go on.
+// std::terminate(). The real functions would end all ranks and destroy objects that other ranks still use. Here the
+// calling rank fails instead.
 #include <rehearse_internal/exec/process_exit.h>
 
 #include <array>
@@ -32,7 +32,7 @@ constinit std::atomic<const ProcessExitHandler::Handler*> g_exit_handler{nullptr
 constinit std::atomic<pid_t> g_exit_handled_in{0};
 std::terminate_handler g_terminate_before = nullptr;
 
-// Calls the handler at most once, because it may end the process itself.
+// Calls the handler at most once, because the handler itself may end the process.
 void tell_handler(const std::string& what) {
   if (g_exit_handled_in != getpid()) return;
   if (const auto* const handler = g_exit_handler.exchange(nullptr)) (*handler)(what);

@@ -6,7 +6,6 @@
 namespace rehearse::graph {
 namespace {
 
-// The kinds of values that overload resolution distinguishes.
 enum class Kind { None, Tensor, Bool, Int, Float, Complex, String, Dtype, Device, Layout, MemoryFormat, List, Other };
 
 constexpr int kConverted = 1;

@@ -13,9 +13,9 @@ namespace {
 
 bool is_tensor(const c10::IValue& value) { return value.isTensor(); }
 
-// The body's results, with tensors left out.
+// The body's results, with an undefined tensor in place of each tensor.
 struct Rest {
-  std::vector<c10::IValue> values;  // an undefined tensor in place of each tensor
+  std::vector<c10::IValue> values;
   bool is_tuple = false;
 };
 

@@ -69,8 +69,8 @@ class GraphHook {
   std::shared_ptr<const RunnableGraph> body_;
   std::vector<c10::IValue> operands_;
   std::string node_;
-  bool row_major_;       // the body gets the gradient in row-major order
-  bool only_row_major_;  // the body returns just this gradient, so the hook also accepts an undefined one
+  bool row_major_;
+  bool only_row_major_;  // the body only returns its gradient, so the hook also accepts an undefined one
   bool has_history_ = false;
   c10::intrusive_ptr<LeftGradient> left_;  // null: no hook uses it
 };
