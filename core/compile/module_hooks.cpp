@@ -84,7 +84,6 @@ void pass_gate(Tensors& tensors, const OnGradients& hook) {
   for (std::size_t i = 0; i < positions.size(); ++i) tensors[positions[i]] = passed[i];
 }
 
-// The position of the only tensor that requires grad; nothing if there is none or more than one.
 std::optional<std::size_t> only_differentiable(const Tensors& tensors) {
   if (std::count_if(tensors.begin(), tensors.end(), is_differentiable) != 1) return std::nullopt;
   return static_cast<std::size_t>(std::find_if(tensors.begin(), tensors.end(), is_differentiable) - tensors.begin());

@@ -21,14 +21,12 @@
 namespace rehearse::compiler {
 namespace {
 
-// Excluded because these messages are not the user's: captures must not record them, and compute models must not count
-// them.
+// Excluded, because captures must not record these messages, and compute models must not count them.
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
                                            c10::DispatchKey::TESTING_ONLY_GenericWrapper};
 
 comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
 
-// Gives a payload a name while this object lives, if the back end keeps such names.
 class NamedPayload {
  public:
   NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
@@ -75,7 +73,6 @@ std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& na
       fmt::format("rank {} announced {} bytes for the {}; a message has 1 to {}", rank, length, name, kMostBytes));
 }
 
-// Null if the group has no back end for CPU tensors.
 c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
   const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };

@@ -68,7 +68,7 @@ std::string why_eager(const graph::GraphModule& module) {
   return "";
 }
 
-// The first hook that a piece registers on a tensor of another piece. Null if there is none.
+// The first hook that a piece registers on a tensor of another piece.
 const graph::Node* hook_apart(const graph::GraphModule& pieces) {
   for (const auto& [name, piece] : pieces.submodules()) {
     if (const graph::Node* const hook = hook_of_input(*piece)) return hook;

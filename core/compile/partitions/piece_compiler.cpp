@@ -90,7 +90,6 @@ BorderCheck::LayoutOf layouts_at(const Node& call, std::size_t number, const Val
   };
 }
 
-// Why the graph before the leaf ends there.
 std::string reason_of_leaf(const Node& call) {
   const std::string line = call.meta().source_line();
   return "a tensor begins to require grad behind it" + (line.empty() ? "" : ", at " + line);

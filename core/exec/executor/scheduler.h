@@ -28,8 +28,8 @@ class Scheduler final : public boost::fibers::algo::algorithm_with_properties<Fi
  public:
   static Scheduler& of_this_thread();
 
-  // The switcher of the current run; null: no run. The executor of that run sets it; run_others() clears it for a
-  // while.
+  // The switcher of the current run; null: no run. The executor of that run sets the pointer; run_others() clears the
+  // pointer for a while.
   Switcher* switcher = nullptr;
 
   // Lets Boost free the stacks of ended fibers, and lets foreign fibers run. Call it on the thread's main context.

@@ -3,7 +3,6 @@
 
 namespace rehearse::exec::interpose {
 
-// The kind of a file descriptor with regard to waiting.
 enum class FileKind {
   other,  // never waits for another rank: regular files, terminals, non-blocking files
   pipe,
