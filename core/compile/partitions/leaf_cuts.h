@@ -20,7 +20,8 @@ struct LeafCuts {
   std::vector<std::string> piece_of_bucket;    // the first piece of each bucket
 };
 
-// Splits the graph around each node that makes a leaf and at the end of each bucket.
+// Splits the graph around each node that makes a leaf and at the end of each bucket. With at most one bucket, splits
+// only at leaves.
 LeafCuts cut_at_leaves(const graph::GraphModule& module, const std::vector<parallel::ForwardBucket>& buckets);
 
 }  // namespace rehearse::compiler

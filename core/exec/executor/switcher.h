@@ -42,7 +42,9 @@ class Switcher {
   // Undoes make_runnable() for a fiber that must not run.
   void withdraw(Fiber& fiber) noexcept;
 
-  // The next three functions are for the running fiber. Blocks the fiber; returns when the fiber runs again.
+  // The next three functions are for the running fiber.
+
+  // Blocks the fiber; returns when the fiber runs again.
   void suspend(Fiber& fiber) noexcept;
   // Like exec::yield(), but never throws: if the world has ended, the fiber's next blocking call throws RankAborted.
   void give_way(Fiber& fiber) noexcept;

@@ -16,9 +16,9 @@ void poll(Fiber& fiber, const Observer* asked = nullptr);
 // wait: it only tells the next poll() that the rank may depend on the clock.
 void poll_clock(Fiber& fiber);
 
-// Suspends until other ranks have done something. For a call that would block in the kernel until another rank makes a
-// call, such as read() of a pipe: the caller tries repeatedly, and waits here between two tries. Unlike a polling rank,
-// a rank that waits here counts as blocked. `first`: the first wait of this call.
+// Suspends until other ranks have done something. Use it for a call that would block in the kernel until another rank
+// makes a call: read() of a pipe, for example. The caller tries repeatedly, and waits here between two tries. Unlike a
+// polling rank, a rank that waits here counts as blocked. `first`: the first wait of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
 // Call it after a change for which fibers may wait in wait_in_kernel(): they try again.
