@@ -157,18 +157,22 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
 
 namespace {
 
-// In a simulation, a rank may be in several groups of the same name. A call in the recording gives the index of its
-// group. Returns a name for each group, by index, such that all groups of a rank have different names.
+// Returns a name for each group, by index. A rank of a simulation may be in several groups of the same name, and its
+// calls give the index of their group. Groups that share a rank get different names. A disputed group keeps its name,
+// because explain compares the versions that its ranks made.
 std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups) {
-  std::map<std::string, std::vector<const DumpedGroup*>> known;
+  std::map<std::string, std::vector<std::size_t>> known;  // by name: the indices of the groups so far
   std::vector<std::string> names;
   for (const auto& group : groups) {
     auto& same_name = known[group.name];
-    const auto earlier = std::count_if(same_name.begin(), same_name.end(), [&](const DumpedGroup* other) {
-      return !group.is_disputed && other->overlaps(group);
-    });
-    names.push_back(comm::numbered_name(group.name, static_cast<std::size_t>(earlier)));
-    same_name.push_back(&group);
+    std::size_t number = 0;
+    std::string name = group.name;
+    const auto is_taken = [&](std::size_t other) { return names[other] == name && groups[other].overlaps(group); };
+    while (!group.is_disputed && std::any_of(same_name.begin(), same_name.end(), is_taken)) {
+      name = comm::numbered_name(group.name, ++number);
+    }
+    same_name.push_back(names.size());
+    names.push_back(std::move(name));
   }
   return names;
 }

@@ -169,5 +169,19 @@ TEST(GroupCreations, GroupsOfOneNameThatShareARank_AreToldApartByTheirNumbers) {
   EXPECT_EQ(of_recording(recording).headline, "all 4 calls in the dumps are complete");
 }
 
+// Rank 0 is in the first, the third and the fourth group.
+TEST(GroupCreations, GroupsOfOneNameOfWhichSomeShareARank_AreToldApart) {
+  DumpMaker job(2);
+  job.add_group("pair", {0, 1});
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {4}, true, "pair")["pg_id"] = 2;
+  job.call(0, "broadcast", {8}, true, "pair")["pg_id"] = 3;
+  job.dump(0)["entries"].items()[1]["collective_seq_id"] = 1;
+  const Json recording{{"version", "2.10"},
+                       {"groups", Json::array({recorded_group("pair", {0}), recorded_group("pair", {1}),
+                                               recorded_group("pair", {0, 1}), recorded_group("pair", {0})})},
+                       {"entries", Json::array({job.dump(0)["entries"], job.dump(1)["entries"]})}};
+  EXPECT_EQ(of_recording(recording).headline, "all 3 calls in the dumps are complete");
+}
+
 }  // namespace
 }  // namespace rehearse::sim
