@@ -38,8 +38,8 @@ void add_buffers(const WatchedCall& watched, const comm::Operation& call, const 
                  std::pmr::vector<WatchedBuffer>& buffers) {
   if (!call.parts.empty()) {
     for (const auto& part : call.parts) add_buffers(watched, part, group, buffers);
-    // Coalesced calls leave no tensor undefined: Gloo has no batches, and NCCL leaves the other ranks' tensors as they
-    // are.
+    // A coalesced reduce() leaves no tensor undefined. NCCL does not change the tensors of ranks other than the root.
+    // Gloo does, but has no batches.
     for (auto& buffer : buffers) {
       if (buffer.value == Value::undefined) buffer.value = Value::taken;
     }

@@ -43,8 +43,8 @@ struct GroupDiagnosis {
   std::vector<std::string> never_received;  // completed sends for which no rank made a receive
 };
 
-// The calls of one group. Lines up the calls of the ranks by their sequence numbers, and compares them as the matcher
-// of a simulation does. The job must outlive this object.
+// The calls of one group. Lines up the collectives of the ranks by their sequence numbers, pairs sends and receives in
+// their order, and compares the calls as the matcher of a simulation does. The job must outlive this object.
 class GroupHistory {
  public:
   GroupHistory(const DumpedJob& job, const JobGroup& group);

@@ -10,7 +10,7 @@
 
 namespace rehearse::test {
 
-// A layer that owns its weight, so a compiler sees no LibTorch module.
+// A layer with a weight of its own. It contains none of LibTorch's layers.
 struct CustomLinearImpl : torch::nn::Module {
   explicit CustomLinearImpl(std::int64_t width) : weight(register_parameter("weight", at::randn({width, width}))) {}
 

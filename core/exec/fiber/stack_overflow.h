@@ -7,7 +7,7 @@
 namespace rehearse::exec {
 
 // While it lives, a fiber that runs into its guard page writes a message to stderr (rank, stack size, the option to
-// raise) before SIGSEGV ends the process. Other faults go to the previous handler.
+// raise). Every SIGSEGV, this one too, goes to the previous handler. If there is none, it ends the process.
 class StackOverflowGuard {
  public:
   // `stack_bytes`: the stack size of the fibers of this thread's world, for the message.

@@ -54,7 +54,7 @@ class HookedUnit {
   at::Tensor shard_, whole_;
 };
 
-// On one rank, the loss does not use the hooked output. So the unit stays whole until the next step.
+// On one rank, the loss does not use the hooked output. So the unit is still whole in the next step.
 void frees_in_a_hook_of_the_output(RankContext& ctx, bool corrected) {
   HookedUnit unit(ctx, 2);
   for (int step = 0; step < 2; ++step) {
