@@ -26,8 +26,8 @@ class UndefinedMemory {
   void mark_undefined(const WatchedBuffer& buffer, const UndefiningCall& call);
   void write(const Footprint& bytes);
 
-  // The call that left one of the bytes undefined. Null: none of the bytes is undefined, or the footprint has too many
-  // runs to compare.
+  // The call that left one of the bytes undefined. Null: none of the bytes is undefined, or the footprint consists of
+  // too many separate pieces of memory (see Footprint::runs()).
   const UndefiningCall* find(const Footprint& bytes);
 
  private:

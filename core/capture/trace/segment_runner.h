@@ -26,7 +26,8 @@ class SegmentRunner {
 
   // Without a listener, reads and eager regions are errors.
   void set_listener(SegmentListener* listener) noexcept { listener_ = listener; }
-  // Call it with the refusing generator before the code runs, and with null afterwards.
+  // `generator`: replaces the CPU's default generator while captured code runs. The listener runs with the real one.
+  // Call it before the code runs, and with null afterwards.
   void set_generator(DefaultGenerator* generator) noexcept { generator_ = generator; }
 
   // Ends the segment and returns the value that the operator reads.

@@ -10,13 +10,13 @@ extern "C" {
 
 struct RehearseDebuggerTable {
   std::uint64_t version;
-  const void* fibers;   // std::vector<Fiber*>; null: no world runs
+  const void* fibers;   // std::vector<Fiber*>; null: the table is empty
   const void* current;  // Fiber*
   // The offsets of these members in a Fiber.
   std::uint64_t rank, fiber_of_rank, state, context, stack_size, stack_top;
 };
 
-// The table of the world that began last, on any thread.
+// The table of the world that began last, on any thread. The end of any world empties it.
 extern RehearseDebuggerTable rehearse_debugger_table;
 
 // The debugger calls it to learn what blocks a fiber. The text is valid until the next call.
@@ -27,7 +27,7 @@ namespace rehearse::exec {
 
 class Fiber;
 
-// Registers a world in the table while it lives.
+// The constructor registers a world in the table. The destructor empties the table.
 class DebuggerView {
  public:
   DebuggerView(const void* fibers, const void* current);

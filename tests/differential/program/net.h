@@ -30,7 +30,7 @@ struct Net : torch::nn::Module {
   Tensors forward(const Tensors& arguments, std::int64_t count, std::int64_t& steps);
   // Calls a layer by its index in Program::layers.
   at::Tensor call(std::size_t layer, const at::Tensor& x);
-  // The tensors that programs name directly, in the order of their numbers.
+  // The module's tensors that statements may use. Program numbers them in this order, after the arguments.
   Tensors free_tensors() const { return {vector, matrix, scalar, buffer, counter}; }
 
   Program program;

@@ -14,11 +14,11 @@ namespace rehearse::graph {
 
 // An archive or its models/<name>.json is malformed, or has something that this reader does not know. node(): the node
 // with the fault, or empty. field(): the place of the fault:
-// - in the JSON: the path from its root, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table the
-//   record's name comes first, `data/weights/model_weights_config.json.config.fc.weight`;
-// - in a record of the archive as a whole: the record's name, `byteorder`;
-// - in the archive as a whole: its path, as the caller gave it;
-// - in the graph that the JSON describes: "name", "args", "kwargs.dim" and the like, as in GraphError.
+// - a value in the JSON: the path from its root, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table
+//   the record's name comes first, `data/weights/model_weights_config.json.config.fc.weight`;
+// - a whole record of the archive: the record's name, `byteorder`;
+// - the whole archive: its path, as the caller gave it;
+// - a part of the graph that the JSON describes: "name", "args", "kwargs.dim" and the like, as in GraphError.
 class ImportError : public GraphError {
  public:
   using GraphError::GraphError;

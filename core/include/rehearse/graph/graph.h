@@ -40,7 +40,7 @@ class Graph {
   Node& call_module(std::string target, List args, Dict kwargs = {}, const std::string& name = "");
   Node& output(Argument result);
 
-  // Copies `node` of another graph, with the nodes in its arguments replaced by map(Node&). Shares the metadata.
+  // Copies `node` of another graph, with the nodes in its arguments replaced by map(Node&). Copies its metadata, too.
   Node& copy_node(const Node& node, const std::function<Argument(Node&)>& map);
 
   // Removes and deletes the node. Throws GraphError if it still has users or belongs to another graph.

@@ -63,8 +63,9 @@ class GraphModule {
   std::unordered_map<std::string, std::size_t> submodule_index_;
 };
 
-// Copies the graph with new nodes; shares metadata, tensors and submodules with `module`. A back end that changes a
-// graph works on a copy if others need the original. Throws GraphError if a node precedes one that it uses.
+// Copies the graph: new nodes, with copies of their metadata. Shares tensors and submodules with `module`. A back end
+// that changes a graph works on a copy if others need the original. Throws GraphError if a node precedes one that it
+// uses.
 std::shared_ptr<GraphModule> copy_graph_module(const GraphModule& module);
 
 }  // namespace rehearse::graph
