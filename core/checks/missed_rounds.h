@@ -12,8 +12,8 @@
 
 namespace rehearse::checks {
 
-// Collects the checks that some ranks never reached although the program asked for them. Such a check was not made, or
-// was made without these ranks.
+// Collects the checks that the program asked for and that some ranks did not reach in time. Such a check was not made,
+// or was made without these ranks.
 class MissedRounds {
  public:
   // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. `compared`: the

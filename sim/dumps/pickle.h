@@ -16,7 +16,7 @@ class PickleError : public std::runtime_error {
 };
 
 struct PickleLimits {
-  std::size_t values = std::size_t{1} << 24;  // a container counts once for each place at which it stands
+  std::size_t values = std::size_t{1} << 24;  // a value counts once for each reference to it
   std::size_t depth = 64;
 };
 

@@ -62,7 +62,8 @@ class BucketAssignment {
                         "the bytes of the bucket of parameter ", name, " do not fit into 63 bits");
       bucket.parameters.push_back(std::move(name));
     }
-    // An attribute is fetched outside of all pieces. PyTorch nevertheless treats it as a value of its piece.
+    // A fetch of an attribute is in no piece, so its value is not a piece's output. PyTorch (`each_use`) nevertheless
+    // treats it as one.
     filling_.back().add(node, options_.rules.each_use || node.op() != Op::GetAttr);
   }
 

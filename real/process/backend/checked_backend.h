@@ -35,7 +35,7 @@ struct RankServices {
   const std::chrono::milliseconds timeout;
   const c10::intrusive_ptr<c10d::Store> store;
   std::map<std::string, std::uint64_t> derived{};  // how often next_derived() was called, by name and ranks
-  std::map<std::string, std::uint64_t> named{};    // how many of the rank's groups have this name
+  std::map<std::string, std::uint64_t> named{};    // by name: how often new_group() and new_local_group() used it
 
   // The message about a group that only its members make. `call`: the function that makes it. `ranks`: of the world.
   GroupMade next_derived(std::string call, const std::string& name, const std::vector<int>& ranks);

@@ -12,8 +12,9 @@
 #include "report/page/timeline.h"
 #include "report/writers/json.h"
 
-// Pages for people: report.html and others, each one file that loads nothing. The page contains its data as JSON, and
-// its scripts (assets) draw them. Equal data give equal bytes. Source lines come from the files as they are now.
+// Pages for people, such as report.html. A page is a single file that loads nothing from elsewhere. It contains its
+// data as JSON, and its scripts (assets) draw them. Equal data give equal bytes. Source lines come from the files as
+// they are now.
 namespace rehearse::sim {
 
 struct PageRun {
@@ -32,7 +33,7 @@ enum class PageTone : std::uint8_t { good, partial, bad };
 // The part of a page that is visible before any script runs.
 struct PageHead {
   std::string title;  // "DEADLOCK: train, seed 7"
-  std::string word;   // the verdict's name
+  std::string word;   // the verdict's name, or a word for the result of several runs, such as "FAILED"
   PageTone tone = PageTone::bad;
   std::string headline;
   std::string plain;  // everything as text, for readers without scripts

@@ -12,8 +12,8 @@
 namespace rehearse::graph {
 
 // All overloads of one ATen operator. call() chooses the overload that fits the arguments, like Python's binding: a
-// number may stand for a tensor, one int may stand for a list of fixed length, and trailing ints may stand for the
-// operator's only list (`x.view(2, 3)`). An exact fit wins over a conversion.
+// number may stand for a tensor, one int may stand for a list of fixed length, and trailing ints may stand for a list
+// that is the last positional argument (`x.view(2, 3)`). An exact fit wins over a conversion.
 class Overloads {
  public:
   // `name`: without its namespace, such as "add". Has no overloads if LibTorch has no such operator.

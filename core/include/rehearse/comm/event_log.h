@@ -113,8 +113,9 @@ class EventLog {
   // All captured call sites; the first is empty.
   const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
 
-  // The work of ranks between their calls. If the log keeps all events, it keeps all spans. Otherwise it keeps the last
-  // spans of the world: last_of_each_rank times the number of ranks, whichever ranks they belong to.
+  // The ranks' own work, such as the backward of a compiled graph. If the log keeps all events, it keeps all spans.
+  // Otherwise it keeps the last spans of the world: last_of_each_rank times the number of ranks, whichever ranks they
+  // belong to.
   const SpanLog& spans() const noexcept { return spans_; }
   SpanLog& spans() noexcept { return spans_; }
 

@@ -13,7 +13,7 @@
 
 namespace rehearse::comm {
 
-// A stretch of a rank's own work between its calls, such as "backward of submod_1".
+// A stretch of a rank's own work, such as "backward of submod_1". The rank may also make calls during it.
 struct Span {
   static constexpr VirtualTime kNever = VirtualTime::min();
 

@@ -82,7 +82,7 @@ class WorldChecks {
   // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.
   void compare_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // Lines about the checks of the program to which some ranks never came; see MissedRounds::lines().
+  // Lines about the checks of the program to which some ranks did not come in time; see MissedRounds::lines().
   std::vector<std::string> remarks() const;
 
  private:

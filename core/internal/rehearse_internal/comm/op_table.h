@@ -43,7 +43,7 @@ struct OpRow {
   OpTensors alike = OpTensors::none;
   // Back ends ignore the strides of the first of these tensors, and copy its memory as one block.
   OpTensors as_it_lies = OpTensors::none;
-  bool own_sizes = false;  // the sizes of all tensors of a call do not follow from those of the `alike` tensors
+  bool own_sizes = false;  // some sizes of a call do not follow from those of its `alike` tensors
 };
 
 namespace op_table {
