@@ -14,8 +14,8 @@
 namespace rehearse::compiler {
 
 // Keeps the inputs of one graph between calls. A graph may have hundreds of parameters, and counting references to all
-// of them would cost more than all guards; so a call only puts back the inputs that the last run took away. Calls may
-// overlap; each has its own inputs.
+// of them would cost more than all guards. So a captured tensor stays in the buffer unless a run has moved it out; a
+// call only fills in the other inputs. Calls may overlap; each has its own inputs.
 class InputBuffer {
  public:
   // `bindings` must be the same in each call.

@@ -38,7 +38,7 @@ class FakeMaker {
   }
 
   // `alias_of`: the fake whose storage the value shares; undefined: none. `other`: replaces the node's metadata; null:
-  // the node's metadata count.
+  // nothing replaces them.
   c10::IValue value(const at::Tensor& alias_of, const graph::TensorMeta* other) const {
     if (other != nullptr) return tensor(*other, alias_of);
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);

@@ -61,7 +61,8 @@ std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const g
       roles.push_back({times[value] > 1 || lives.shares_when_made(*value), lives.leaves_or_is_shared(*value)});
     }
   }
-  // An output cannot be restored if a call does not have all symbols of its layout.
+  // To copy an output to its recorded layout, a call needs the values of all symbols in that layout. If the inputs of
+  // the piece do not give these values, the back end must keep the recorded layout.
   const SymbolSources symbols = symbols_of(piece);
   const std::vector<graph::ValueMeta> recorded = recorded_outputs(piece);
   for (std::size_t i = 0; i < roles.size(); ++i) {

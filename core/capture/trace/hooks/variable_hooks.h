@@ -5,7 +5,8 @@ namespace rehearse::capture {
 
 // Puts hooks between tensors and autograd, once per process. They see what code does with a tensor without an operator
 // (register_hook(), retain_grad(), backward()). In a capture, they record tensor hooks. If no graph can hold what the
-// code does, they end the capture, or refuse with the user's line. Everything else goes on to autograd.
+// code does, they let the rest of the code run eagerly or, if that is not possible, throw NotCapturable with the user's
+// line. Everything else goes on to autograd.
 void watch_variable_hooks();
 
 }  // namespace rehearse::capture

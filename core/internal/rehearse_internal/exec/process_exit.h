@@ -9,9 +9,9 @@ namespace rehearse::exec {
 
 // While it lives, the first call of exit(), quick_exit(), _exit() or std::terminate() on any thread of this process
 // calls `handler` with the reason: "exit(3) was called; ...", or the text of the uncaught exception. If the handler
-// returns, the process ends as the program wants. But std::terminate() because of RankAborted does not return and calls
-// no handler: the thread that ended the world will end the process. Forked processes are not affected. Only one at a
-// time.
+// returns, the process ends as the program wants. But a thread on which RankAborted causes std::terminate() calls no
+// handler and only waits: another thread, which ended the world, will end the process. Forked processes are not
+// affected. Only one handler may exist at a time.
 class ProcessExitHandler {
  public:
   using Handler = std::function<void(const std::string& what)>;

@@ -30,8 +30,8 @@ void yield();
 void give_way() noexcept;
 
 // If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise, and outside of a fiber, does
-// nothing. For calls that never block and yet race with those of other ranks: writes to a store, locks. Counts neither
-// as a step nor as a poll.
+// nothing. For calls that never block and yet race with those of other ranks: writes to a store, locks. The livelock
+// detector ignores the switch, but ExecutorOptions::steps_max counts it.
 void preempt() noexcept;
 
 // A poll: a look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop).

@@ -51,8 +51,8 @@ class StoreState {
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 
-  // A call that the main fiber of a rank makes again and again, perhaps with pauses: it asks for the same keys and does
-  // not get what it asks for.
+  // A call that changes nothing, and that the main fiber of a rank makes again and again with the same keys, perhaps
+  // with pauses. A check() counts only if a key is missing; a get() counts only if all keys are there.
   struct Polls {
     std::string call;  // "check of"
     std::vector<std::string> keys;
