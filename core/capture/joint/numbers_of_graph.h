@@ -7,9 +7,9 @@
 
 namespace rehearse::capture {
 
-// Maps numbers of the captured graph ("part") to nodes of its joint graph, even if their values are known. While the
-// graph runs on fakes, the facts that it states are assumed, so a stated condition such as `u0 <= 5` counts as true.
-// The joint graph must still compute the condition.
+// Maps numbers of the captured graph to nodes of its joint graph. While the captured graph runs on fakes, the facts
+// that it states are assumed. So the value of a stated condition such as `u0 <= 5` is known: it is true. The joint
+// graph must still compute the condition, so the condition has a node here, too.
 class NumbersOfGraph {
  public:
   explicit NumbersOfGraph(graph::GraphModule& joint) : joint_(joint) {}

@@ -39,7 +39,7 @@ std::string number_text(double number) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
   std::string text(buffer.data(), end);
-  // Python's format: 2.0, 1e-05, inf, nan.
+  // A whole number ends in ".0", as in Python. The exponent may appear earlier than in Python: 1e+05.
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 

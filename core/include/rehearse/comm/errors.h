@@ -11,7 +11,8 @@ namespace rehearse {
 
 // The base of all communication errors. An object of this class itself means, for example, that the operation was
 // aborted or that the operation's world has ended. Can be caught as c10::DistBackendError, like the errors of c10d's
-// own back ends. When it is thrown, the operation has not written its tensors, unless the error's text says otherwise.
+// own back ends. In a simulation, an operation that ends with this error has not written its tensors. In a real run,
+// the tensors may be half written.
 class CommError : public c10::DistBackendError {
  public:
   CommError(std::string message, std::string group, std::uint64_t sequence, std::vector<int> ranks);

@@ -16,7 +16,7 @@ struct Cause {
     compiles,        // the ranks compile a function, and others do not
     out_of_step,     // from `call` on, the ranks' calls are not those that they were matched with
     ended_without,   // the ranks ended and had never made `call`, in which another rank then timed out
-    found_at_fault,  // a checker that gives no findings found the ranks at fault
+    found_at_fault,  // a checker blames the ranks, in the headline; Report::findings is empty
   };
 
   Kind kind = Kind::threw;

@@ -28,8 +28,8 @@ class Clock {
   // True if time passes while ranks compute. Then reading a clock is no wait, and does not switch to another fiber.
   virtual bool passes_by_itself() const noexcept { return false; }
 
-  // Returns when now() >= `time`, or earlier if something from outside lets a rank go on. Afterwards the timers due by
-  // then fire. A time in the past has no effect.
+  // Returns when now() >= `time`, or earlier: if something from outside lets a rank go on, or so that the executor sees
+  // an interrupt soon. Afterwards the timers that are due at now() fire. A time in the past has no effect.
   virtual void advance_to(VirtualTime time) noexcept = 0;
 };
 
