@@ -76,8 +76,8 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
-  // Calls of the store, and writes, are counted by kind. Without a number, the fault would always fire at the first
-  // one, so draw the number.
+  // A family may name a call of the store, or a write, without its number (`crash call=set`). Such a fault would always
+  // fire at the first of these calls, so draw the number.
   const bool may_be_any = !traits_of(family.verb).of_store && callee_of(family) != Callee::group;
   for (auto* const point : {&fault.at, &fault.call}) {
     if (may_be_any && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);

@@ -62,7 +62,7 @@ class Processes {
   struct One {
     pid_t pid = -1;
     Fd output;
-    bool printing = true;  // the other end of `output` is open
+    bool printing = true;  // this process still reads `output`
     std::string line;      // an unfinished line
     std::filesystem::path printed_to;
     std::ofstream printed;

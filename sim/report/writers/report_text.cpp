@@ -118,8 +118,8 @@ class TextWriter {
     return text;
   }
 
-  // For example "fired on rank 3 in allreduce #12 on group "world" at 1.2 ms, and 2 more"; without a rank: "fired at
-  // 1.2 ms".
+  // For example "fired on rank 3 in barrier #2 on group "world" at 1.2 ms, rank 5 at 1.3 ms, and 2 more"; without a
+  // rank: "fired at 1.2 ms".
   static std::string became(const FaultLine& fault) {
     if (fault.times == 0) return fmt::format("{}: {}", did_not_fire(fault), fault.why_not);
     constexpr std::size_t kFiringsShown = 2;
