@@ -26,7 +26,8 @@ void waits_in_a_chain(RankContext& ctx);
 // Rank 0 makes a call that no other rank makes.
 void makes_a_call_too_many(RankContext& ctx);
 
-// Rank 0 returns early. While the other ranks fail, their destructors let a thread of each rank go on.
+// Rank 0 returns early, and the others wait for it. When the run ends them, a destructor wakes and joins a thread of
+// each rank.
 void cleans_up_after_a_hang(RankContext& ctx);
 
 // Two ranks use two groups in opposite order.

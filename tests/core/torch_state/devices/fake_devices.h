@@ -33,7 +33,7 @@ class FakeDevices final : public c10::impl::DeviceGuardImplInterface {
   static constexpr int kDevices = 3;
 
   mutable int current = 0;
-  mutable int changes = 0;  // number of changes of the current device
+  mutable int changes = 0;  // how often exchangeDevice() or setDevice() has changed the current device
   std::string lost;         // if not empty, exchangeDevice() and setDevice() throw this
 
   c10::DeviceType type() const override { return kFakeType; }
