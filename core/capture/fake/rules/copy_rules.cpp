@@ -59,8 +59,8 @@ Outputs flip(const Call& call) {
   return like_first(call);
 }
 
-// roll(self, shifts, dims). For an empty tensor, the kernel does not look at the dimensions and returns a clone, which
-// has the same strides. Without dimensions, the kernel rolls the flattened tensor.
+// roll(self, shifts, dims). Without dimensions, the kernel rolls the flattened tensor. For an empty tensor, the
+// kernel does not look at the dimensions and returns a clone, which has the same strides.
 Outputs roll(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t shifts = call.sym_ints(1).size();
@@ -68,15 +68,21 @@ Outputs roll(const Call& call) {
   TORCH_CHECK(shifts > 0, "`shifts` required");
   TORCH_CHECK(shifts == dims.size() || (shifts == 1 && dims.empty()),
               "shifts and dimensions must align. shifts: ", shifts, ", dims:", dims.size());
-  if (is_known(self.sym_numel().sym_eq(0))) return like_first(call);
+  if (!dims.empty() && is_known(self.sym_numel().sym_eq(0))) return like_first(call);
   for (const std::int64_t dim : dims) wrap_existing(dim, self.dim());
   return contiguous_like_first(call);
 }
 
-// native_dropout(input, p, train): the result, and the mask of the kept elements.
+// native_dropout(input, p, train): the result, and the mask of the kept elements. For an empty tensor, the kernel
+// returns the input itself, and a mask of its dtype.
 Outputs native_dropout(const Call& call) {
   const at::Tensor& input = call.tensor(0);
-  return {result(call, elementwise_layout({input}), input.scalar_type()), result_like(call, input, c10::kBool)};
+  if (is_known(input.sym_numel().sym_eq(0))) {
+    return {result_like(call, input, input.scalar_type()), result_like(call, input, input.scalar_type())};
+  }
+  const TensorSpec mask = result_like(call, input, c10::kBool);
+  if (call.has(2) && !call.boolean(2)) return {result_like(call, input, input.scalar_type()), mask};
+  return {result(call, elementwise_layout({input}), input.scalar_type()), mask};
 }
 
 // sort(self, [stable,] dim, descending): values, indices.

@@ -64,7 +64,7 @@ Outputs unique(const Call& call) {
 
 // repeat_interleave.Tensor(repeats, output_size)
 Outputs repeat_interleave(const Call& call) {
-  return {result(call, SymInts{call.has(1) ? call.sym_int(1) : unbacked(call)}, c10::kLong)};
+  return {result(call, SymInts{call.has(1) ? call.sym_int(1) : unbacked(call)}, call.tensor(0).scalar_type())};
 }
 
 constexpr std::pair<const std::string_view, Rule> kDataRules[] = {

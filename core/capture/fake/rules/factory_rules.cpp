@@ -13,21 +13,15 @@ using c10::MemoryFormat;
 
 // factory(size, ..., dtype, layout, device, pin_memory [, memory_format]). The template's parameter is the index of the
 // argument dtype.
-template <std::size_t dtype>
+template <std::size_t dtype, std::size_t sizes = 0>
 Outputs of_sizes(const Call& call) {
-  return {result(call, call.sym_ints(0), call.dtype_or(dtype, at::get_default_dtype_as_scalartype()))};
+  return {result(call, call.sym_ints(sizes), call.dtype_or(dtype, at::get_default_dtype_as_scalartype()))};
 }
 
 // empty(size, dtype, layout, device, pin_memory, memory_format)
 Outputs empty(const Call& call) {
   return {result(call, call.sym_ints(0), call.dtype_or(1, at::get_default_dtype_as_scalartype()),
                  format_or(call, 5, MemoryFormat::Contiguous))};
-}
-
-// randint(high, size, dtype, ...), randint.low(low, high, size, dtype, ...)
-template <std::size_t sizes>
-Outputs random_integers(const Call& call) {
-  return {result(call, call.sym_ints(sizes), call.dtype_or(sizes + 1, c10::kLong))};
 }
 
 // full(size, fill_value, dtype, ...)
@@ -77,11 +71,20 @@ c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const
   return magnitude == 1 ? distance : (distance + (magnitude - 1)) / magnitude;
 }
 
+c10::IValue rounded_towards_zero(const c10::IValue& value) {
+  return value.isDouble() ? c10::IValue(value.toScalar().toLong()) : value;
+}
+
+// Only 64-bit integers are rounded before the length is computed.
 Outputs range(const Call& call, const c10::IValue& start, const c10::IValue& end, const c10::IValue& step,
-              std::size_t dtype) {
+              std::size_t dtype_argument) {
   const bool integral = as_integer(start) && as_integer(end) && as_integer(step);
   const c10::ScalarType usual = integral ? c10::kLong : at::get_default_dtype_as_scalartype();
-  return {result(call, SymInts{range_length(start, end, step)}, call.dtype_or(dtype, usual))};
+  const c10::ScalarType dtype = call.dtype_or(dtype_argument, usual);
+  const c10::SymInt length = dtype == c10::kLong ? range_length(rounded_towards_zero(start), rounded_towards_zero(end),
+                                                                rounded_towards_zero(step))
+                                                 : range_length(start, end, step);
+  return {result(call, SymInts{length}, dtype)};
 }
 
 Outputs arange(const Call& call) {
@@ -121,8 +124,8 @@ constexpr std::pair<const std::string_view, Rule> kFactoryRules[] = {
     {"aten::rand.generator", of_sizes<2>},
     {"aten::randn", of_sizes<1>},
     {"aten::randn.generator", of_sizes<2>},
-    {"aten::randint", random_integers<1>},
-    {"aten::randint.low", random_integers<2>},
+    {"aten::randint", of_sizes<2, 1>},
+    {"aten::randint.low", of_sizes<3, 2>},
     {"aten::full", full},
     {"aten::new_empty", new_of_sizes<2>},
     {"aten::new_zeros", new_of_sizes<2>},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules for losses and their backwards. Reduction 0 is "none"; the other reductions give one number.
+#include <ATen/native/TypeProperties.h>
+
 #include "capture/fake/call/results.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/rules/rule_tables.h"
@@ -11,13 +13,31 @@ using c10::MemoryFormat;
 
 std::vector<at::Tensor> first_two(const Call& call) { return {call.tensor(0), call.tensor(1)}; }
 
-// loss(self, target, reduction, ...) for elementwise losses.
-template <std::size_t reduction>
-Outputs elementwise_loss(const Call& call) {
-  const Layout layout = elementwise_layout(first_two(call));
-  const c10::ScalarType dtype = c10::promoteTypes(call.tensor(0).scalar_type(), call.tensor(1).scalar_type());
+Outputs reduced_or_not(const Call& call, std::size_t reduction, const Layout& layout, c10::ScalarType dtype) {
   if (call.integer(reduction) != 0) return {result(call, SymInts{}, dtype)};
   return {result(call, layout, dtype)};
+}
+
+// loss(self, target, reduction, ...) for elementwise losses.
+Outputs elementwise_loss(const Call& call) {
+  const std::vector<at::Tensor> operands = first_two(call);
+  return reduced_or_not(call, 2, elementwise_layout(operands), at::native::result_type(operands));
+}
+
+bool has_sizes(const at::Tensor& tensor, const SymInts& sizes) {
+  if (tensor.dim() != static_cast<std::int64_t>(sizes.size())) return false;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (!holds(tensor.sym_sizes()[d].sym_eq(sizes[d]))) return false;
+  }
+  return true;
+}
+
+// huber_loss(self, target, reduction, delta): the kernel writes into a tensor like `self`.
+Outputs huber_loss(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  Layout layout = elementwise_layout(first_two(call));
+  if (has_sizes(self, layout.sizes)) layout.strides = strides_like(self, MemoryFormat::Preserve);
+  return reduced_or_not(call, 2, layout, self.scalar_type());
 }
 
 // binary_cross_entropy(self, target, weight, reduction): the result has the input's layout.
@@ -28,18 +48,22 @@ Outputs cross_entropy_of_bits(const Call& call) {
   return {result_like(call, self, self.scalar_type())};
 }
 
-// binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
+// binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction): the kernel computes in place, in the
+// tensor `1 - target`.
 Outputs cross_entropy_of_logits(const Call& call) {
-  const Layout layout = elementwise_layout(first_two(call));
-  const c10::ScalarType dtype = c10::promoteTypes(call.tensor(0).scalar_type(), call.tensor(1).scalar_type());
-  if (call.integer(4) != 0) return {result(call, SymInts{}, dtype)};
-  return {result(call, layout, dtype)};
+  elementwise_layout(first_two(call));
+  const at::Tensor& target = call.tensor(1);
+  const SymInts sizes = target.sym_sizes().vec();
+  const Layout layout{sizes, iterated_strides(sizes, {target.sym_strides().vec()})};
+  return reduced_or_not(call, 4, layout, target.scalar_type());
 }
 
-// backward(grad_output, self, target, ...): a contiguous gradient for self.
+// backward(grad_output, self, target, ...): a contiguous gradient for self. If the loss has broadcast self, the kernel
+// resizes the gradient to the sizes of the loss, and autograd adds it up afterwards.
 Outputs gradient_of_self(const Call& call) {
   const at::Tensor& self = call.tensor(1);
-  elementwise_layout({self, call.tensor(2)});
+  const Layout layout = elementwise_layout({self, call.tensor(2), call.tensor(0)});
+  if (!has_sizes(self, layout.sizes)) return {result(call, layout, self.scalar_type())};
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
@@ -76,9 +100,9 @@ Outputs contiguous_gradient(const Call& call) {
 }
 
 constexpr std::pair<const std::string_view, Rule> kLossRules[] = {
-    {"aten::mse_loss", elementwise_loss<2>},
-    {"aten::smooth_l1_loss", elementwise_loss<2>},
-    {"aten::huber_loss", elementwise_loss<2>},
+    {"aten::mse_loss", elementwise_loss},
+    {"aten::smooth_l1_loss", elementwise_loss},
+    {"aten::huber_loss", huber_loss},
     {"aten::binary_cross_entropy", cross_entropy_of_bits},
     {"aten::binary_cross_entropy_with_logits", cross_entropy_of_logits},
     {"aten::mse_loss_backward", gradient_of_self},

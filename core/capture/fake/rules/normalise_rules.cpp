@@ -24,9 +24,12 @@ Outputs safe_softmax(const Call& call) {
   return {result_like(call, self, call.dtype_or(2, self.scalar_type()), MemoryFormat::Contiguous)};
 }
 
-// _softmax_backward_data(grad_output, output, dim, input_dtype)
+// _softmax_backward_data(grad_output, output, dim, input_dtype): input_dtype counts only for a softmax from half to
+// float.
 Outputs softmax_backward(const Call& call) {
-  return {result_like(call, call.tensor(0), call.dtype_or(3, call.tensor(0).scalar_type()), MemoryFormat::Contiguous)};
+  const c10::ScalarType gradient = call.tensor(0).scalar_type(), input = call.dtype_or(3, gradient);
+  const bool half_to_float = gradient == c10::kFloat && input == c10::kHalf;
+  return {result_like(call, call.tensor(0), half_to_float ? input : gradient, MemoryFormat::Contiguous)};
 }
 
 // cumsum(self, dim, dtype). Integers are summed in 64 bits.
