@@ -40,7 +40,7 @@ inline constexpr const char* kDraws = "draws";
 std::optional<StateFinding> evaluate(const DrawsRound& round);
 
 // How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if it takes more than a
-// million numbers, or if no number of draws leads there.
+// million numbers, if no number of draws leads there, or if the two engines are in the same state.
 std::optional<std::uint64_t> draws_between(const GeneratorState& behind, const GeneratorState& ahead);
 
 }  // namespace rehearse::checks

@@ -27,7 +27,8 @@ using GradientsRound = Round<ShownGradients>;
 
 inline constexpr const char* kGradients = "gradients";
 
-// The current gradients of the parameters. Leaves out shards. A parameter without a gradient has an undefined tensor.
+// The current gradients of the parameters. Leaves out shards, and parameters that do not require grad. A parameter
+// without a gradient has an undefined tensor.
 ModelState gradients_of(const ModelState& parameters);
 
 // The gradients of `loss()` in one process, in the order of the parameters. Restores buffers and the generator

@@ -47,8 +47,10 @@ class ReplicaTable {
 
 // The diagnosis of a row with several values, or without a value on some ranks.
 struct OddRow {
-  std::vector<int> ranks;  // the ranks that differ; all, if no value has a majority
-  std::string text;        // "rank 2 has a different "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
+  // If some ranks lack the value: these ranks, or the ranks that have the value if they are fewer. Else the ranks that
+  // differ from the majority; all ranks, if no value has a majority.
+  std::vector<int> ranks;
+  std::string text;  // "rank 2 has a different "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
 };
 OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 

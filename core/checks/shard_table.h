@@ -24,8 +24,8 @@ class ShardTable {
   // shown some rows.
   std::vector<NamedTensor> values() const;
 
-  // Adds the whole gradients to the table. If several ranks have the same rows, adds a whole gradient for each of these
-  // ranks.
+  // Adds the whole gradients of the parameters that require grad to the table. If several ranks have the same rows,
+  // adds as many whole gradients. Each counts as the gradient of a rank that has the last of its rows.
   void add_gradients_to(ReplicaTable& table) const;
 
  private:

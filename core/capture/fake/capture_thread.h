@@ -14,8 +14,8 @@
 namespace rehearse::capture {
 
 // The thread of a capture, and the first use of the capture's tensors by another thread. If an operator threw in
-// another std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the
-// operator returns a fake there, and the capture's own thread throws the refusal.
+// another std::thread and the thread did not catch the error, the process (in a world the rank) would end. Therefore
+// the operator returns a fake there, and the capture's own thread throws the refusal.
 //
 // Any thread may call is_traced(), is_another(), note_offset() and note(). Only the capture's thread may call the other
 // functions.

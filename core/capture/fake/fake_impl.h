@@ -15,7 +15,8 @@
 
 namespace rehearse::capture {
 
-// A fake tensor. Reading a symbolic size as an int adds a guard on its symbols.
+// A fake tensor. Reading a symbolic size as an int adds a guard on its symbols. If the size depends on an unbacked
+// symbol whose value is not known, the read throws shapes::DataDependentError.
 class FakeImpl final : public c10::TensorImpl {
  public:
   FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id);

@@ -19,8 +19,8 @@ struct ArgumentContext {
   const exec::CallSite& site;                                   // the call, for errors
 };
 
-// Throws NotCapturable for values that no graph can hold: generators, streams, symbolic floats, and process groups
-// without a name in c10d's registry.
+// Throws NotCapturable for values that no graph can hold, such as generators, storages, streams, symbolic floats, and
+// process groups without a name in c10d's registry.
 graph::Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context);
 
 struct CallArguments {

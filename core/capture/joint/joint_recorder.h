@@ -32,8 +32,8 @@ class JointRecorder final : public FakeListener {
   // metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
-  // The node that has this fake's current value: after an in-place operator, that operator's node. Null: no node has
-  // it.
+  // The node that has this fake's current value: after an in-place operator that returns the fake, that operator's
+  // node. Null: no node has it.
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 

@@ -32,8 +32,9 @@ class GroupRegistry {
   c10::intrusive_ptr<GroupState> create_locally(std::span<const int> ranks, std::string_view name);
 
   // For split() and similar calls by `rank`: returns the next group that has these ranks of the world and this name.
-  // The rank's n-th such call gets the n-th such group, whatever calls it makes in between. `call`: "split" and so on,
-  // for reports. `parent`: the group that contains all of these ranks; null: none.
+  // The rank's n-th such call gets the n-th such group, whatever calls it makes in between. A restarted rank gets only
+  // groups that were made after its crash. `call`: "split" and so on, for reports. `parent`: the group that contains
+  // all of these ranks; null: none.
   c10::intrusive_ptr<GroupState> derive(const char* call, const std::string& name, const std::vector<int>& ranks,
                                         int rank, const GroupIdentity* parent);
 

@@ -30,7 +30,7 @@ class GroupWorld {
   // Call this when a rank makes a call.
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
-  // Call this when a rank learns that one of its calls has failed.
+  // Call this when a rank learns that one of its calls has failed, or when one of its waits has timed out.
   void note_failure_known(int rank) noexcept { known_failures_[static_cast<std::size_t>(rank)] = log.size(); }
   // The number of calls that the world had made when the rank last learned of a failure. 0: the rank knows of none.
   std::uint64_t calls_before_failure(int rank) const noexcept {

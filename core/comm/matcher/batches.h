@@ -14,9 +14,9 @@ namespace rehearse::comm {
 class MatchedPair;
 
 // The coalesced sends and receives of ranks, until the fabric gets them. Used only with
-// CommunicatorOptions::coalesced_as_one: then the sends and receives that a rank coalesces form one unit, a batch. A
-// pair of a send and its receive is launched when all calls are matched in its two batches, in the batches of their
-// peers, and so on.
+// CommunicatorOptions::coalesced_as_one: then the sends and receives that a rank coalesces form one unit, a batch.
+// Buffered sends belong to no batch. A pair of a send and its receive is launched when all calls are matched in its two
+// batches, in the batches of their peers, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }

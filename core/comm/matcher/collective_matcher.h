@@ -98,7 +98,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   std::uint64_t signature_hash_ = 0;
   std::uint32_t signature_ = 0;  // of the last call
   Transfer transfer_;
-  std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: all calls so far agree
+  std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: the ranks do not vote
   CollectiveFailure failure_;
   State state_ = State::free;
 };
@@ -119,7 +119,7 @@ class CollectiveMatcher {
   void fail_monitored_barrier_of(int rank);
 
   // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks; ranks that arrive later
-  // fail at once. Throws TimeoutError with the text for rank 0.
+  // fail at once. Throws TimeoutError with the text for rank 0, or `error` if all ranks have arrived.
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;

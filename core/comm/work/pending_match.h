@@ -17,7 +17,8 @@ class PendingMatch {
   // The work has reached its time limit: fails it, by RankWork::time_out(), and everything that cannot go on without
   // it.
   virtual void expire(RankWork& work) = 0;
-  // The work leaves the match. Unless its data is in flight, the other ranks will now wait for its rank in vain.
+  // The work leaves the match. Unless all ranks of the collective, or the peer, have arrived, the other ranks will now
+  // wait for its rank in vain.
   virtual void withdraw(RankWork& work) = 0;
 };
 

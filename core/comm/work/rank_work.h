@@ -46,7 +46,8 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // the fabric's error if a transfer fails, and RankAborted if the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
-      // A work is in the list of its rank's works until it is destroyed; see GroupWorld::release_works().
+      // From GroupState::submit() on, a work is in the list of its rank's works, until the work is destroyed or the
+      // rank ends (GroupWorld::release_works()).
       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   // `rank`: the caller's rank in the group.
@@ -119,7 +120,8 @@ class RankWork final
   // program may have forgotten a wait.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
-  // Makes the work report two events to the CallInterceptor: its end, and that the rank has learned of the end.
+  // Makes the work report three events to the CallInterceptor: its end, that the rank has learned of the end, and that
+  // no one can query the work any more.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;

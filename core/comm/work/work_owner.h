@@ -28,10 +28,11 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // Throws CommError after the end of the world.
   virtual exec::RankExecutor& executor() const = 0;
 
-  // A call of `rank` has failed with `error`.
+  // A call of `rank` has failed with `error`, or a wait for it has timed out.
   virtual void note_error(int rank, c10d::ErrorType error) = 0;
 
-  // `rank` has learned that one of its calls has failed, so it may give up its operations in flight.
+  // `rank` has learned that one of its calls has failed, or one of its waits has timed out. So it may give up its
+  // operations in flight.
   virtual void note_failure_known(int rank) noexcept = 0;
 
   // True if a failure probably keeps the call of `work` from completing. There are two cases. In the first case, one of
@@ -53,7 +54,8 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // Called for a watched send or receive that disagrees with its peer's call; see CallInterceptor.
   virtual bool is_unchanged(const RankWork& work) = 0;
 
-  // The work is being destroyed or its rank is ending, and RankWork::asked() is false. Not called after closing.
+  // The work is being destroyed or its rank is ending, and RankWork::asked() was false until then. Not called after
+  // closing.
   virtual void on_unasked(const RankWork& work) = 0;
 
  private:

@@ -7,9 +7,9 @@
 
 namespace rehearse::capture {
 
-// Infers the results of a call, one Output for each return. If a return is an argument, its Output is monostate or, if
-// the call may have changed the argument's geometry, the new geometry. Counts the call in the mode's InferenceCounts if
-// the operator has a rule or returns tensors.
+// Infers the results of a call, one Output for each return. If a return is an argument, its Output is the argument's
+// geometry after the call, or monostate if the call has left the geometry unchanged. Counts the call in the mode's
+// InferenceCounts if the operator has a rule or returns tensors.
 Outputs infer(const Call& call);
 
 // Infers the results of an operator that returns only arguments. If the operator is elementwise, checks that the other

@@ -6,9 +6,10 @@
 
 namespace rehearse::capture {
 
-// Calls the operator on fakes and leaves the results in `stack`. Throws UnknownShape if a kernel accessed a fake
-// directly (its memory, device or implementation fields), asked for the number behind an unknown size, or returned a
-// real tensor. Other errors of the kernel reach the caller.
+// Calls the operator on fakes and leaves the results in `stack`. Throws UnknownShape if a kernel accessed a fake's
+// device or implementation fields or the memory of a Meta tensor that stood in for a fake, asked for the number behind
+// an unknown size, or returned a real tensor. Other errors of the kernel reach the caller, also LibTorch's error about
+// the memory of a fake (kDataAccessMessage).
 void call_kernels(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

@@ -15,8 +15,9 @@ namespace rehearse::capture {
 class CollectiveRecorder;
 class Tracer;
 
-// The Work that a recorded c10d call returns. Its wait() and synchronize() are recorded; outside of the captured
-// function they throw NotCapturable. The other virtual functions of c10d::Work always throw NotCapturable.
+// The Work that a recorded c10d call returns. Its wait() and synchronize() are recorded. If the capture has ended while
+// the code goes on, they call the real Work. Outside of the captured function, they throw NotCapturable. The other
+// virtual functions of c10d::Work always throw NotCapturable.
 class CapturedWork final : public c10d::Work {
  public:
   // The Work is the value of `call` or, if `is_item`, the second item of that value.

@@ -21,6 +21,7 @@ class OperatorResults {
       : recording_(recording), treatment_(treatment), arguments_(arguments), node_(node) {}
 
   // Replaces a fake among the results by its real tensor if the user holds the real tensor (see Inputs::real_of()).
+  // Keeps the fakes of constants that the code made.
   void note(torch::jit::Stack& results);
   // Call it if the node wrote to tensors under autograd. Then the base of a written tensor, and all that autograd
   // considers views of that base, get the new history.

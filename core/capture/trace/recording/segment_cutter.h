@@ -30,7 +30,7 @@ class SegmentCutter {
   // True if the node was recorded after the end of the last segment.
   bool has(const graph::Node& node) const;
   std::size_t values() const noexcept { return numbers_.size(); }
-  // The number of segments that have ended.
+  // The number of calls of begin_next().
   std::size_t begun() const noexcept { return begun_; }
   // Gives a number to a value that later segments may use: a result of a segment, or of an eager region between two
   // segments.
