@@ -9,7 +9,7 @@
 
 namespace rehearse::comm {
 
-// The calls that a fiber of a rank makes between startCoalescing() and endCoalescing(): its collectives as one work,
+// The calls that a rank makes on a group between startCoalescing() and endCoalescing(): its collectives as one work,
 // then its sends and receives.
 class CoalescedWork final : public SeveralWorks<RankWork> {
  public:

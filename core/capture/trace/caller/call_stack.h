@@ -11,8 +11,8 @@ namespace rehearse::capture {
 // The caller's innermost frames, enough to find the user's line. Takes a few microseconds.
 exec::CallSite call_stack();
 
-// The return address of the caller's caller. In the stack of anything that the caller calls, this address marks where
-// the frames outside of the caller begin.
+// The caller's return address, which lies in the caller's caller. In the stack of anything that the caller calls, this
+// address marks where the frames outside of the caller begin.
 void* outer_address();
 
 // The caller's return addresses, innermost first, up to but not including `outer`. At most as many as call_stack()

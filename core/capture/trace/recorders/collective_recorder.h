@@ -25,7 +25,7 @@ class CollectiveRecorder {
   CollectiveRecorder(const Tracer& tracer, Recording& recording, const CallerState& caller)
       : tracer_(tracer), recording_(recording), caller_(caller) {}
 
-  // `outside`: the return address of the code around the capture, from outer_address().
+  // `outside`: the return address in the code around the capture, from outer_address().
   void begin(void* outside) noexcept { outside_ = outside; }
 
   // Call it before recording a node that communicates. Gives that node the call's stack and label.
