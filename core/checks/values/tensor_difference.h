@@ -15,7 +15,8 @@ at::Tensor plain(const at::Tensor& tensor);
 at::Tensor copied(const at::Tensor& tensor);
 
 // Whether dtype, sizes and values are equal. NaN equals NaN, and -0 equals 0; strides are ignored. Undefined tensors
-// equal each other. Compares sparse tensors in their dense form. Call it while an Unwatched lives.
+// equal each other. The values of two Meta tensors count as equal. Compares sparse tensors in their dense form. Call it
+// while an Unwatched lives.
 bool same_values(const at::Tensor& a, const at::Tensor& b);
 
 // How two different tensors differ: "12 of 32 elements, by up to 0.125 at [3, 1]: 0.5, not 0.375". The first value is

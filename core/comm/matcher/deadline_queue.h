@@ -8,8 +8,8 @@
 
 namespace rehearse::comm {
 
-// The incomplete sends and receives of a group, by deadline, with one timer for all of them. Time limits are mostly
-// equal, so a new work usually belongs at the end.
+// The sends and receives of a group that have a deadline, by deadline, with one timer for all of them. Time limits are
+// mostly equal, so a new work usually belongs at the end.
 class DeadlineQueue final : public exec::Timer {
  public:
   DeadlineQueue(exec::TimerQueue& timers, const exec::Clock& clock) : timers_(timers), clock_(clock) {}

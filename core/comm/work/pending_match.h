@@ -14,8 +14,8 @@ class PendingMatch {
   virtual ~PendingMatch() = default;
   virtual std::string describe(const RankWork& work) const = 0;
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // The work has reached its time limit: fails it, by RankWork::time_out(), and everything that cannot go on without
-  // it.
+  // The work has reached its time limit: fails it, by RankWork::time_out(). A collective also fails the rank's later
+  // barriers. A matched pair also fails the peer's call.
   virtual void expire(RankWork& work) = 0;
   // The work leaves the match. Unless all ranks of the collective, or the peer, have arrived, the other ranks will now
   // wait for its rank in vain.
