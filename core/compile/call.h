@@ -44,7 +44,7 @@ struct Call {
   }
   // Runs the graph of a capture of this call, once and node by node.
   CallResult run(const Capture& captured) const;
-  // Includes the buckets or units of the data parallelism around the call, if any.
+  // Includes the units of the data parallelism around the call, and its buckets with CompileOptions::optimize_ddp.
   PartitionOptions parts() const;
 
   // `served`: the results, if the code has already run.

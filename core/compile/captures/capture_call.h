@@ -40,9 +40,9 @@ class KeptInRefusedCall : public CompileError {
 
 // Runs the user's code on fakes with this shape, and turns what it did into a graph with guards. Throws
 // capture::FakeError or shapes::ShapeError for code that no graph can hold. Throws CompileError if the code fixes a
-// size that was marked dynamic, or watches a local variable. Throws KeptInRefusedCall, and whatever the user's code
-// throws. Computes nothing unless the capture ends early or the code leaves fakes behind; then it runs recorded
-// operators. After an early end, the rest of the code runs on real tensors.
+// size that was marked dynamic, or watches a local variable. Throws KeptInRefusedCall (only with `segments`), and
+// whatever the user's code throws. Computes nothing unless the capture ends early or the code leaves fakes behind; then
+// it runs recorded operators. After an early end, the rest of the code runs on real tensors.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
 // Capture::served has the results of the call, and the other fields describe the path that the call took. If the rest

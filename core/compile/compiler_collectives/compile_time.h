@@ -9,9 +9,9 @@ namespace rehearse::compiler {
 // nodes. Does nothing outside of worlds or if the model is off.
 void pass_compile_time(std::size_t nodes);
 
-// Notes the time saved because graphs with `nodes` nodes came from the cache. Ranks that had to compile them arrive
-// later, so the timeout of this rank's next operation on the group of all ranks is extended by the saved time, as in
-// PyTorch.
+// Notes that graphs with `nodes` nodes came from the cache. Ranks that had to compile them arrive later. So, as in
+// PyTorch, extends the timeout of this rank's next operation on the group of all ranks, here by the longest time that
+// the world's CompileTimeModel can give for compiling `nodes` nodes.
 void note_saved_compile_time(std::size_t nodes);
 
 }  // namespace rehearse::compiler

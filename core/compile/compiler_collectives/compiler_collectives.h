@@ -33,26 +33,27 @@ struct ErrorText {
 using CompileOutcome = std::variant<GraphHash, ErrorText>;
 
 // Lets the ranks of a group communicate when they compile the same function, like Dynamo's compiler collectives and
-// guard collectives. The messages use their own communicator, "compile of <group>", created once for each group at its
-// first use, so they never mix with the user's calls on the group. A group uses its store instead if its back end for
-// CPU tensors is missing or cannot create subgroups. If a rank does not come (its cache served the call, or it has
-// ended), the others wait as in any collective, and the report names the missing rank: see Journal.
+// guard collectives. The messages use their own communicator, "compile of <group>", created at its first use, so they
+// never mix with the user's calls on the group. If the group's back end is Rehearse's own, all objects of a group share
+// the communicator; otherwise each object has its own. A group uses its store instead if its back end for CPU tensors
+// is missing or cannot create subgroups. If a rank does not come (its cache served the call, or it has ended), the
+// others wait as in any collective, and the report names the missing rank: see Journal.
 //
 // Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch (through
 // the store, a CompileError). A group of one rank does not communicate. All calls block. Each object belongs to the
 // fibers of its rank.
 //
-// Errors: MismatchError, and what collectives throw. CompileError if the group needs its store and has none. If a
-// message arrives damaged, CompileError that names its sender.
+// Errors: MismatchError, and what collectives throw. CompileError if the group is null, or if it needs its store and
+// has none. If a message arrives damaged, CompileError that names its sender or, after an all-reduce, the calling rank.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";
 
   explicit CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
-  // For compiler collectives. Call it before the user's code runs. Returns what all ranks see in their arguments, by
-  // rank of the group. The k-th compilation of one rank is matched with the k-th compilation of the others, in whatever
-  // calls they are. Two all-gathers.
+  // For compiler collectives. Call it before the compilation. Returns the facts that all ranks pass, by rank of the
+  // group. The k-th compilation of one rank is matched with the k-th compilation of the others, in whatever calls they
+  // are. Two all-gathers.
   std::vector<InputFacts> exchange(const InputFacts& mine, const CollectiveLabel& label);
 
   // For guard collectives. Returns true if every rank's cache serves the call, or has the next segment. One all-reduce.

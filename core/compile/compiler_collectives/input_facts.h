@@ -20,7 +20,8 @@ struct InputFact {
   std::vector<std::int64_t> sizes{};                   // for a tensor
   std::int64_t int_value = 0;                          // for a SymInt, an Int, a Bool or Other
   double float_value = 0;                              // for a Float
-  std::string text{};                                  // value of a String, name of a Group, kind of Other
+  // Value of a String, name of a Group, kind of Other. For a segment: why the ranks compile it.
+  std::string text{};
 
   bool operator==(const InputFact&) const = default;
 };

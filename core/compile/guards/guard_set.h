@@ -37,8 +37,8 @@ class GuardSet {
   // Guards identity. If two tensor leaves, or a leaf and a captured tensor, are the same tensor in this call, they must
   // be the same in later calls. If they are different tensors in this call, they must be different in later calls.
   void set_aliases(const LeafList& leaves);
-  // Guards sharing: in later calls, the same tensor leaves and captured tensors must share memory as in this call. Call
-  // it if the code writes to the memory of a leaf or captured tensor.
+  // Guards sharing: in later calls, each tensor leaf must share memory with the same tensor leaves and captured tensors
+  // as in this call. Call it if the code writes to the memory of a leaf or captured tensor.
   void set_memory(const LeafList& leaves);
 
   // `state`: the state of the calling fiber. Fills `failure`, if given, with the first guard that does not hold.

@@ -54,7 +54,7 @@ class PieceCompiler {
  private:
   struct Made {
     CompiledGraph::Run run;
-    std::vector<graph::ValueMeta> outputs;  // as stated by the back end
+    std::vector<graph::ValueMeta> outputs;  // as stated by the back end; without a statement, see outputs_of()
   };
 
   Made compile(BackendInput input, const std::vector<OutputRole>& roles);

@@ -27,8 +27,9 @@ struct UnitPiece {
 };
 
 // Splits a graph where FullyShardedDataParallel's units begin. A node uses a unit if it takes a parameter of the unit,
-// or a view of one. A new piece begins before a node that uses another unit than the preceding nodes. Nodes that use no
-// unit belong to the preceding piece. Returns at most one piece if the graph uses at most one unit.
+// or a view of one. A new piece begins before a node that uses another unit than the preceding nodes of the current
+// piece. Nodes that use no unit belong to the preceding piece. Returns at most one piece if the graph uses at most one
+// unit.
 std::vector<UnitPiece> pieces_by_unit(const graph::GraphModule& module, const ShardedInputs& inputs,
                                       const MemoryClasses& memory);
 

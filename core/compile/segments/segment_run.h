@@ -34,7 +34,7 @@ class SegmentRun {
   // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
   // Call it after run_end(). With guard collectives, asks the other ranks whether they have compiled what follows, and
-  // blocks.
+  // blocks. Does nothing if is_entangled().
   void compare_next(Agreement& agreement);
   // The compiled step that follows; null if it must be compiled.
   Step* next(const SegmentTree& tree) const;
@@ -45,8 +45,8 @@ class SegmentRun {
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
   c10::IValue value(const InputBinding& input) const;
   std::size_t values() const noexcept { return values_.size(); }
-  // True if a region did what later segments do not expect: changed properties of its arguments other than their data,
-  // or returned a tensor that shares memory with another argument or result.
+  // True if a region did what later segments do not expect: changed requires_grad, the dtype, the sizes or the strides
+  // of an argument, or returned a tensor that shares memory with an argument or another result.
   bool is_entangled() const noexcept { return entangled_; }
   // True if a segment changed whether an argument, parameter or buffer requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }

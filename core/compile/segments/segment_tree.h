@@ -25,7 +25,7 @@ struct BoundGraph {
   std::uint64_t hash = 0;  // ignores the dtypes, sizes and strides of inputs, because guards check them
   std::vector<InputBinding> inputs;
   CompiledGraph run;
-  BorderCheck border = {};  // checks values of earlier segments
+  BorderCheck border = {};  // checks the inputs, except parameters
 
   bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
 };

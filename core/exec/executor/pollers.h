@@ -23,8 +23,7 @@ class Pollers {
     fiber.in_kernel = in_kernel;
   }
 
-  // Removes a fiber that the end of the world has woken, or whose rank has crashed. Does nothing if the fiber was
-  // released.
+  // Removes a fiber whose world or rank has ended, or whose rank has crashed. Does nothing if the fiber was released.
   void remove(Fiber& fiber) noexcept {
     if (std::exchange(fiber.polling, false)) std::erase(fibers_, &fiber);
   }

@@ -27,7 +27,7 @@ class NativeState {
 
  public:
   // The size of the first part of a NativeState. A switch does not touch this part, unless the fiber suspends with an
-  // exception in flight or inside std::call_once.
+  // exception in flight, in a catch block or inside std::call_once.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
   // The addresses at which a thread keeps the state.

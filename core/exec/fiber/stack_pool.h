@@ -20,7 +20,7 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
 
-  // Throws std::system_error, which names the limit to raise, if the kernel refuses another map.
+  // Throws std::system_error if the kernel refuses another map. The text names the limit to raise, if it is known.
   boost::context::stack_context take();
   void give_back(const boost::context::stack_context& stack) noexcept;
 

@@ -15,7 +15,8 @@ namespace rehearse::exec::interpose {
 // message, because the caller cannot go on without it.
 void* find_real(const char* name, const char* version) noexcept;
 
-// A function of libc (or libstdc++) that ours replaces. Usable before constructors run: initialise it with constinit.
+// A function of libc, libstdc++ or libgomp that ours replaces. Usable before constructors run: initialise it with
+// constinit.
 // If two threads look it up at the same time, both find the same.
 template <class Function>
 class Real {

@@ -9,15 +9,16 @@
 // `observer`: the call that the fiber is in.
 namespace rehearse::exec {
 
-// Suspends until Switcher::make_runnable(). Throws RankAborted if the world or the rank has ended. A fiber that is
-// unwinding cannot take a second exception; it is left behind instead, and the call never returns.
+// Suspends until Switcher::make_runnable(). Throws RankAborted if the world or the rank has ended before the call, or
+// if its end wakes the fiber. A fiber that is unwinding cannot take a second exception; it is left behind instead, and
+// the call never returns. So is a fiber in which RankAborted has been thrown a thousand times.
 void suspend_blocked(Fiber& fiber, const Observer& observer);
 
 // Like suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().
 bool suspend_or_end(Fiber& fiber, const Observer& observer);
 [[noreturn]] void abort_wait(Fiber& fiber, const Observer& observer);
 
-// Lets other fibers run. Throws as suspend_blocked() does.
+// Lets other fibers run. Throws as suspend_blocked() does, also if the world or the rank has ended during the call.
 void yield(Fiber& fiber);
 
 // See WaitQueue::linger().

@@ -12,7 +12,7 @@ inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
 // Converts metadata to dicts of arguments, so that the grammar of arguments serves metadata, too. Leaves out fields
 // with default values, except dtype, sizes, strides and the texts of an origin. Always leaves out
-// Metadata::brings_history and history_from.
+// Metadata::brings_history and history_from, and Origin::asked_from.
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta, Origins origins = Origins::With);
 

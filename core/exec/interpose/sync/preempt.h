@@ -19,8 +19,9 @@ inline void preempt_users_call(Fiber& fiber, void* return_address) {
 }
 
 // The calling fiber, if any, is about to make a call on a file that other ranks may read or change. In worlds with
-// ExecutorOptions::preempt, other fibers may run first. Calls by LibTorch and the C++ library count as the program's;
-// Rehearse's own reads and writes do not count. `return_address`: the return address of the interposed libc function.
+// ExecutorOptions::preempt, other fibers may run first. A call that the user's code makes through LibTorch or the C++
+// library counts as the user's; Rehearse's own reads and writes do not count. `return_address`: the return address of
+// the interposed libc function.
 void preempt_file_call(void* return_address);
 
 // Whether `file` is a regular file other than a standard stream. False outside of ranks, and in worlds without

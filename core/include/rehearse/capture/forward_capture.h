@@ -74,9 +74,9 @@ class ForwardCapture {
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
   // Call it after the code, even if the code has thrown. `run` must run what was recorded since the last read or
-  // region; its answer ends the capture. Does not call `run` if the capture was refused or has ended, or if running the
-  // recording would not reproduce the tensors that the code holds. (For example, an autograd function of the code made
-  // a tensor.) Returns whether this call has ended the capture.
+  // region; the capture ends if the answer has SegmentAnswer::value_of. Does not call `run` if the capture was refused
+  // or has ended, or if running the recording would not reproduce the tensors that the code holds. (For example, an
+  // autograd function of the code made a tensor.) Returns whether this call has ended the capture.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
   // Call it after the code. Returns the line that made a tensor which the code keeps although it is none of `outputs`;
@@ -84,8 +84,9 @@ class ForwardCapture {
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
 
   // Call it last, before the capture is destroyed. Returns the fakes that the code may still hold (left_fakes.h): those
-  // of inputs, and, if `has_failed`, those that the code made. `find_value` returns values of segments that have run;
-  // it is empty if these are unknown.
+  // of inputs and, if the capture has ended, those that did not become real. If `has_failed` and the capture has not
+  // ended, also returns those that the code made. `find_value` returns values of segments that have run; it is empty if
+  // these are unknown.
   LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
   // True if a listener's answer or end() has ended the capture. Whatever the code does after that runs on real tensors.
