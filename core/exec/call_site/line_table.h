@@ -10,7 +10,8 @@ struct Dwfl_Module;
 
 namespace rehearse::exec {
 
-// A function at an address. It has a mangled name or, if the compiler gave it none, a qualified one.
+// A function at an address. If the debug information does not give its mangled name, it has a qualified name. Its
+// mangled name is then from the symbol table, or empty.
 struct SourceFrame {
   std::string mangled;
   std::string qualified;
