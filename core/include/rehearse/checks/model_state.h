@@ -50,7 +50,7 @@ class ModelState {
   ModelState(const torch::nn::Module& module);                                    // NOLINT: implicit
   ModelState(const torch::nn::Module& module, const std::vector<std::string>& left_out);
 
-  // From a DistributedDataParallel, without the parameters that it ignores.
+  // From a DistributedDataParallel, without the parameters and buffers that it ignores.
   template <class Ddp>
     requires requires(const Ddp& ddp) { ddp.module(), ddp.bucket_options().ignored, ddp.broadcasts_buffers(); }
   ModelState(const Ddp& ddp) : ModelState(ddp.module(), ddp.bucket_options().ignored) {  // NOLINT: implicit

@@ -22,8 +22,8 @@
 //
 // Blocking: launching a collective does not wait; the first use does. If nobody waits, the report has the same remark
 // as for any other call that nobody waited for. Fibers, threads: as the group. Ownership: copies share the tensor, and
-// each copy waits once. Errors: as in functional.h, and c10::NotImplementedError for an input that requires a gradient
-// while grad mode is on, because a gradient cannot wait.
+// each copy waits at most once. Errors: as in functional.h, and c10::NotImplementedError for an input that requires a
+// gradient while grad mode is on, because a gradient cannot wait.
 namespace rehearse::functional {
 
 // `Tensor` is always at::Tensor. It is a template argument so that argument-dependent lookup finds LibTorch's

@@ -21,8 +21,8 @@
 //
 // Blocking: every call waits for its collectives. Fibers, threads: as the group. Ownership: by value throughout. A root
 // is a rank in the group. Errors: c10::ValueError for a null group, for a root outside the group, for a wrong number of
-// payloads (on the root), for a payload of more than 64 GiB, and for a size that was damaged on the way; the errors of
-// the group's collectives.
+// payloads (on the root), for a payload of more than 64 GiB, and for a size that arrives negative or above 64 GiB. The
+// gathers also throw it if a rank gets another size back for its own payload. The errors of the group's collectives.
 namespace rehearse::comm {
 
 using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;

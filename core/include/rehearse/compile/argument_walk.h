@@ -92,9 +92,10 @@ constexpr void refuse_placement() {
 
 }  // namespace detail
 
-// Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&), text(std::string&),
-// group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t). Calls enter(index) or enter(name) before each
-// item and each field, and leave() after it. Sinks may write to tensors and symbolic integers.
+// Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&),
+// text(const std::string&), group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t). Calls enter(index)
+// or enter(name) before each item and each field, and leave() after it. Sinks may write to tensors and symbolic
+// integers.
 //
 // Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups, device
 // meshes, LibTorch's placements; std::optional, std::variant, std::tuple, std::pair, std::array, std::vector and other

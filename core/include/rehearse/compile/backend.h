@@ -28,7 +28,7 @@ struct BackendInput {
   // One for each placeholder, in order: fake tensors and symbolic integers. They belong to the capture that made them:
   // the back end may read them during compile() but must not keep them.
   std::vector<c10::IValue> example_inputs;
-  std::shared_ptr<shapes::ShapeEnv> shapes;  // for the symbols in example_inputs; null if there are none
+  std::shared_ptr<shapes::ShapeEnv> shapes;  // for the symbols in example_inputs; may be null if there are none
   std::string name;                          // "forward", or "submod_1" for a partition
   // A back end that falls back to eager autograd calls this, during compile() only, with the reason, which explain()
   // shows. Empty if nobody records the reason.

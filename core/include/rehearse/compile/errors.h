@@ -13,7 +13,8 @@ class CompileError : public std::runtime_error {
 };
 
 // The user's code no longer gives the graph that was compiled, although all guards hold: it reads something that no
-// guard sees. what() shows the first nodes that differ, with their lines, and says what to do.
+// guard sees. what() shows the first nodes that differ, with their lines, or says why the code cannot be captured any
+// more. It also says what to do.
 class StaleCapture : public CompileError {
  public:
   using CompileError::CompileError;
@@ -35,9 +36,11 @@ class BorderMismatch : public CompileError {
   using CompileError::CompileError;
 };
 
-// A back end returns or states another number of outputs than its graph has, or other strides for an output that shares
-// memory. Or it states another size or dtype. With CompileOptions::check_backend also: it returns a tensor whose dtype,
-// size or strides differ from what it stated. what() names the back end, the graph and the output.
+// A back end returns or states another number of outputs than its graph has, or another layout for an output whose
+// layout is fixed (BackendInput::fixed_layouts). Or it states another size or dtype. With CompileOptions::check_backend
+// also: it returns a tensor whose dtype, size, strides or storage offset differ from what it stated or, if it stated
+// nothing, from what the graph's operators return. what() names the back end and the graph, and the output if the
+// number of outputs is right.
 class BackendMismatch : public CompileError {
  public:
   using CompileError::CompileError;

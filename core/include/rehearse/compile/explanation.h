@@ -28,7 +28,8 @@ struct CompileStats {
 
 // What happened to a graph in CompileOptions::cache_dir. Off: there is no folder. Hit: the graph was read from it.
 // Miss: the graph's file was missing or unusable, or the oracle chose not to use it (ChoiceKind::compile_cache), so the
-// graph was compiled and written. Bypass: the graph was compiled and cannot be written.
+// graph was compiled. It is then written; if that fails, Explanation::cache_warnings says so. Bypass: the graph was
+// compiled and cannot be written.
 enum class CacheUse { Off, Hit, Miss, Bypass };
 
 // One graph of an entry. The back end got it, unless code in it forces the graph to run eagerly.
@@ -55,10 +56,10 @@ struct EntryExplanation {
       {};  // tensors that the capture owns: they are neither arguments nor the module's
 };
 
-// A call that no entry served.
+// A call that no entry served, because none fits or because, with guard collectives, another rank had to compile.
 struct Recompile {
   std::int64_t call = 0;                    // counted from 1
-  std::vector<GuardFailure> failures = {};  // for each entry what failed first, latest entry first
+  std::vector<GuardFailure> failures = {};  // for each entry that does not fit what failed first, latest entry first
 };
 
 // One graph as text.

@@ -143,9 +143,10 @@ auto forward_of() {
 //                      input requires grad: after the backward pre hooks, with undefined gradients; hooks must not
 //                      replace these
 //
-// If backward hooks are registered, inputs and outputs become views of themselves, and eager code cannot change them in
-// place. If compile() captures the function, hooks become part of the graph; its backward includes the hooks of modules
-// with at most one input and one output that require grad. Registering or removing a hook compiles anew.
+// If grad mode is on, full backward hooks replace inputs that require grad by views of themselves, and backward hooks
+// of either kind do the same to outputs. Eager code cannot change these views in place. If compile() captures the
+// function, hooks become part of the graph; its backward includes the hooks of modules with at most one input and one
+// output that require grad. Registering or removing a hook compiles anew.
 //
 // `Net` is a module holder or a std::shared_ptr to a module, which is registered as "module". An exception of a hook
 // reaches the caller of forward() or backward(). Throws c10::ValueError if a hook changes the length of a list.

@@ -41,8 +41,8 @@ class Interpreter {
   Interpreter& operator=(Interpreter&&) noexcept;
 
   // `inputs`: one for each placeholder, in order. Returns the items of the list that the graph returns, or its one
-  // value. Throws GraphError for a wrong number of inputs. Errors of operators pass through, with the node's name and
-  // source line added.
+  // value. Throws GraphError for a wrong number of inputs. Errors of operators pass through; a c10::Error
+  // gets the node's name and source line added.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
   // Sets a function to call after each node of this graph except its output, but not after the nodes of bodies. It gets

@@ -11,7 +11,8 @@ namespace rehearse::graph {
 
 // Makes unique names by the rules of torch.fx (fx/graph.py, _Namespace): each run of characters that are not allowed in
 // Python identifiers becomes one '_', a taken name gets the next number (add, add_1, add_2), and Python's keywords and
-// builtins always get a number (input becomes input_1). The same candidates in the same order give the same names.
+// builtins, except None, always get a number (input becomes input_1). The same candidates in the same order give the
+// same names.
 class Namespace {
  public:
   // Returns a name for `candidate` and marks it as taken.

@@ -16,7 +16,7 @@ struct Partition {
   std::string name;                     // its name in the split module: "submod_<id>", or "submod_<id>_<n>"
   std::shared_ptr<GraphModule> module;  // its placeholders are `inputs`, in order
   std::vector<const Node*> inputs;      // nodes of the original graph
-  std::vector<const Node*> outputs;     // a single one is returned as it is, several as a list
+  std::vector<const Node*> outputs;     // a single one is returned as it is, none or several as a list
 };
 
 // The order in which the split module calls partitions.
@@ -26,8 +26,10 @@ enum class PartitionOrder {
 };
 
 struct SplitModule {
-  std::shared_ptr<GraphModule> module;  // placeholders and attributes, then one call per partition, then the output
-  std::vector<Partition> partitions;    // in the order of their calls
+  // Placeholders and attributes, then one call per partition, each followed by a getitem for each of several outputs,
+  // then the output.
+  std::shared_ptr<GraphModule> module;
+  std::vector<Partition> partitions;  // in the order of their calls
 };
 
 // Splits a module as torch.fx.passes.split_module does with its default options: placeholders, attributes and the
@@ -41,7 +43,7 @@ struct SplitModule {
 // - Partitions are called in `order`. fx's order looks only at inputs: among the partitions whose inputs exist, it
 //   calls the one that became ready last. In-place changes and draws of random numbers are no inputs. So fx's order may
 //   call a partition that reads a value before an earlier partition that changes the value.
-// - Shares attributes, submodules and metadata with `module`, which does not change.
+// - Shares tensors and submodules with `module`, and copies the metadata. `module` does not change.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). If that name, or
 //   submod_<id> in the split module, is taken by another object, the later one gets a number: `a_b_1`. fx overwrites
 //   the object instead.

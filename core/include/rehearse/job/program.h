@@ -13,7 +13,7 @@ namespace rehearse {
 
 class RankContext;
 
-// A job that the command can run by name: its body runs once on every rank.
+// A job that the command can run by name: its body runs on every rank.
 struct ProgramSpec {
   std::string summary;
   std::vector<ParameterSpec> parameters = {};

@@ -112,9 +112,10 @@ class RankContext {
 
   // State checkers (docs/STATE_CHECKS.md). A simulation compares the state of the ranks directly: the calls make no
   // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding ends the world with
-  // the verdict CHECK FAILED: a finding of check_finite() at once, any other finding when the last rank arrives. In
-  // real runs check_replicas() and check_draws() do nothing; the other two check each rank alone, and throw CheckError
-  // for a finding. Errors: std::invalid_argument for options that make no sense.
+  // the verdict CHECK FAILED: a finding of check_finite() at once, any other finding when the last rank arrives. If
+  // a rank does not arrive, check_replicas() and check_draws() compare the others 64 checks later or when the world
+  // ends. In real runs check_replicas() and check_draws() do nothing; the other two check each rank alone, and throw
+  // CheckError for a finding. Errors: std::invalid_argument for options that make no sense.
   //
   // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel or
   // FullyShardedDataParallel, a module, or named tensors.

@@ -25,7 +25,8 @@ struct RankLine {
   RankOutcome state = RankOutcome::stopped;
   VirtualTime at{};   // when it ended or, if blocked, when the world came to a standstill; kNotKnown: unknown
   std::string doing;  // the blocked call, or the exception's text
-  std::string last;   // the last operation that it completed: "broadcast #6 on group \"world\""; empty: none
+  // The last operation that it completed: "broadcast #6 on group \"world\"". Empty: none known, or the verdict is OK.
+  std::string last;
   std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
   std::string last_where{};       // where it called `last`; set only if `where` is unknown, as for ranks that returned
@@ -33,7 +34,8 @@ struct RankLine {
   std::vector<int> lost{};        // if its call failed because ranks closed their connections: these ranks
 };
 
-// Calls that should have been equal.
+// Calls that should have been equal. Or a call that some ranks left out: `first` is that call, the other sides are the
+// ranks without it, and their `fingerprint` says what they called last.
 struct Difference {
   std::string group;
   std::uint64_t sequence = 0;
@@ -86,7 +88,8 @@ struct Report {
   std::string schedule;
   std::string transport;  // what carried the tensors of a real run: "gloo (tcp on eth0)"; empty: a simulation
   std::string version;
-  std::uint64_t identity = 0;  // hash of decisions, events and fired faults: equal for equal runs of one binary
+  // Hash of decisions, events and fired faults: equal for equal runs of one binary. 0 for a real run.
+  std::uint64_t identity = 0;
   std::uint64_t decisions = 0;
   std::uint64_t switches = 0;
   std::uint64_t operations = 0;

@@ -9,18 +9,18 @@ namespace rehearse {
 
 // How a run ended: the first words of every report, and the exit code of the command.
 enum class Verdict {
-  ok,               // every rank's body returned and nothing was found
+  ok,               // nothing was found, and every rank's body returned, unless a planned fault crashed it
   rank_failed,      // an exception left a rank's body
-  mismatch,         // ranks made different calls at the same position in a group's order
+  mismatch,         // ranks made different calls at the same position in a group's order, or left out a call unnoticed
   deadlock,         // no rank could go on, whether or not timeouts would have ended the wait
   nondeterminism,   // two runs of the same seed, or a run and its replay, took different paths
   livelock,         // ranks only polled things that could no longer change, or only repeated calls that failed
   step_budget,      // more switches than allowed
   check_failed,     // a check of the program or of the simulation failed
-  timeout,          // an operation exceeded its timeout although the missing rank was still on its way
+  timeout,          // an operation or a wait exceeded its timeout although a missing rank could still go on
   interrupted,      // stopped from outside: Ctrl-C, SIGTERM, a sweep's --time-limit
-  crashed,          // the process died during the run (another process reports it), or faults crashed all ranks
-  fault_not_fired,  // everything else was right, but a planned fault never fired
+  crashed,          // a process died during the run (another process reports it), or faults crashed all ranks
+  fault_not_fired,  // everything else was right, but a planned fault did not fire on all ranks that it names
   out_of_memory,    // a rank's tensors exceeded its memory, and the rank did not recover
 };
 
