@@ -154,9 +154,9 @@ class CompiledDataParallel {
 //
 // Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes if the graph uses them; an
 // integer by value, a c10::SymInt by value until it varies), the identity of modules, parameters and buffers, train()
-// or eval() of modules, grad mode, autocast, deterministic mode, default dtype, and values passed to rehearse::watch().
-// A module, parameter or buffer that replaces another one fails its guard. Not guarded: everything else that the code
-// reads (members, globals, the clock); see CompileOptions::verify.
+// or eval() of modules, grad mode, inference mode, autocast, deterministic mode, the back ends of attention, default
+// dtype, and values passed to rehearse::watch(). A module, parameter or buffer that replaces another one fails its
+// guard. Not guarded: everything else that the code reads (members, globals, the clock); see CompileOptions::verify.
 //
 // Inside another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the rank
 // compiles the same function and, with CompileOptions::group, until the other ranks of the group arrive. Errors: with

@@ -28,9 +28,9 @@ class NotRepeatable : public CompileError {
   using CompileError::CompileError;
 };
 
-// A tensor that passes from one piece of a compiled function to another (at DDP's buckets, reads, eager regions) is not
-// what the capture recorded. what() names the tensor and the line that makes it. The pieces before the one that gets
-// the tensor have run.
+// A tensor that passes from one piece of a compiled function to another (at DDP's buckets, FSDP's units, reads, eager
+// regions) is not what the capture recorded. what() names the tensor and the line that makes it. The pieces before the
+// one that gets the tensor have run.
 class BorderMismatch : public CompileError {
  public:
   using CompileError::CompileError;

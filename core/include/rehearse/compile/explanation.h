@@ -48,7 +48,7 @@ struct GraphExplanation {
 // One entry of the cache.
 struct EntryExplanation {
   std::vector<GraphExplanation> graphs = {};
-  std::string bucket_table = {};                 // text for people; empty without a split
+  std::string bucket_table = {};                 // text for people; empty if there are no buckets
   std::vector<std::string> split_warnings = {};  // why there are fewer cuts than bucket sizes ask for
   std::vector<std::string> guards = {};          // conditions on symbols, with the lines that they come from
   std::vector<std::string> remarks = {};         // specialisations and assumptions, with lines
