@@ -61,7 +61,7 @@ struct CallPlaces {
   std::uint64_t sequence = 0;
   struct Side {
     std::vector<int> ranks;
-    std::string where;  // the innermost line at which the ranks' stacks differ
+    std::string where;  // the innermost line; if all ranks share it, also the first line at which their stacks differ
   };
   std::vector<Side> sides;  // most ranks first
 };
@@ -101,8 +101,8 @@ struct Report {
   std::vector<Cause> causes;  // how the trouble began, in the order of the headline; empty: not known
   std::vector<RankLine> rank_lines;
   std::vector<Difference> differences;
-  // If calls of a group were not matched: earlier calls of the group that ranks made from different places, the first
-  // of each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
+  // If calls of a group were not matched: earlier calls of the group that ranks made from different places: at most
+  // three, the first of each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line per edge

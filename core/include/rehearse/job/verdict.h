@@ -10,7 +10,7 @@ namespace rehearse {
 // How a run ended: the first words of every report, and the exit code of the command.
 enum class Verdict {
   ok,               // nothing was found, and every rank's body returned, unless a planned fault crashed it
-  rank_failed,      // an exception left a rank's body
+  rank_failed,      // an exception left a rank's body, or the body called exit() or the like
   mismatch,         // ranks made different calls at the same position in a group's order, or left out a call unnoticed
   deadlock,         // no rank could go on, whether or not timeouts would have ended the wait
   nondeterminism,   // two runs of the same seed, or a run and its replay, took different paths
