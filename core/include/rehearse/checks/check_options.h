@@ -29,8 +29,8 @@ enum class Draws {
 
 // Checks that run although the program does not ask for them. Simulations run `replicas` and `draws` at each forward of
 // a DistributedDataParallel or FullyShardedDataParallel that runs with grad mode on, and `replicas` once more when a
-// DistributedDataParallel, or a FullyShardedDataParallel with hybrid sharding, is destroyed after training. Forwards of
-// a DistributedDataParallel inside no_sync() or join() are not checked. Simulations run `finite` at each transfer that
+// DistributedDataParallel, or a FullyShardedDataParallel with hybrid sharding, is destroyed. Forwards of a
+// DistributedDataParallel inside no_sync() or join() are not checked. Simulations run `finite` at each transfer that
 // reduces.
 struct AutomaticChecks {
   // The parameters are the same on all ranks, and so are the buffers if the DistributedDataParallel broadcasts them.

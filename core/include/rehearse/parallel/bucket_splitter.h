@@ -62,7 +62,8 @@ struct ForwardBucket {
   std::vector<std::string> parameters;  // in the order in which they were found, from the graph's end
   std::vector<graph::Node*> nodes;      // nodes of the input graph, in its order; without placeholders and output
   // A full bucket cannot be cut off if no later node uses one of its values; then it goes on growing.
-  std::int64_t extended_ops = 0;            // nodes added after it was full; with a cap of 0 this includes the first
+  // Nodes added after it was full. If the cap of the bucket at the graph's end is 0, this includes its first node.
+  std::int64_t extended_ops = 0;
   std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; meaningless if extended_ops is 0
 };
 
