@@ -14,8 +14,9 @@ namespace rehearse {
 
 // PyTorch's _MixedPrecision. A dtype that is nullopt does not change. The full-precision values of parameters are kept.
 // When a forward starts, values of param_dtype take their place. The full-precision values return when the parameter's
-// bucket of gradients has been reduced. After a forward without grad mode they return at the end of the forward. Inside
-// no_sync() they do not return before the next iteration.
+// bucket of gradients has been reduced; those of frozen parameters return at the end of that backward. After a forward
+// without grad mode they return at the end of the forward, unless an earlier forward still waits for its backward.
+// Inside no_sync() they do not return before the next iteration.
 struct MixedPrecision {
   // For parameters and for floating-point tensors among forward()'s arguments, and therefore for the computation.
   // Gradients end up in full precision. They are never views of buckets, whatever gradient_as_bucket_view says. (In
@@ -38,12 +39,14 @@ struct DistributedDataParallelOptions {
   std::optional<double> bucket_cap_mb = std::nullopt;
 
   // The cap of the bucket that is reduced first. A small cap lets communication start early. nullopt: 1 MiB, or
-  // bucket_cap_mb if that is given, as in PyTorch.
+  // bucket_cap_mb if that is given, as in PyTorch. With find_unused_parameters, and without static_graph, the buckets
+  // of the first iteration stay. Then this is the cap of the bucket that is reduced last, as in PyTorch.
   std::optional<std::int64_t> first_bucket_bytes = std::nullopt;
 
   // Caps in MiB for each bucket; the last cap holds for all further buckets. If not empty, the list replaces the two
   // caps above. In the first iteration the list begins at the first parameter, which is reduced last; later it begins
-  // at the first gradient to arrive, as in PyTorch.
+  // at the first gradient to arrive, as in PyTorch. With find_unused_parameters, and without static_graph, the buckets
+  // of the first iteration stay.
   std::vector<double> bucket_cap_mb_list = {};
 
   // Makes gradients views of the buckets, which saves one copy of them. See DistributedDataParallel::zero_grad().

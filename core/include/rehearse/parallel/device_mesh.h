@@ -59,10 +59,10 @@ struct MeshFields {
 // outside of the mesh construct a DeviceMesh too. On these ranks its groups are empty, and there is no coordinate.
 //
 // The constructor makes the groups, so every rank of the world must call it, with the same arguments and in the same
-// order relative to other groups. Nothing here waits for other ranks, unless their calls differ (see
-// RankContext::new_group()). Errors: c10::ValueError for arguments that make no sense, also for unknown names of a
-// slice; c10::IndexError for any other unknown dimension. In a captured function, it is an error to make a mesh, or to
-// call a flatten() that has to make groups.
+// order relative to other groups. The constructor and flatten() wait for other ranks if RankContext::new_group() does;
+// nothing else here waits. Errors: c10::ValueError for arguments that make no sense, also for unknown names of a slice;
+// c10::IndexError for any other unknown dimension. In a captured function, it is an error to make a mesh, or to call a
+// flatten() that has to make groups.
 class DeviceMesh {
  public:
   // `sizes`: one per dimension. `names`: one per dimension, or none at all.

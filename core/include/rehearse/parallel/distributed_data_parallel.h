@@ -46,8 +46,9 @@ namespace rehearse {
 //                  gradients arrived in the first (not with find_unused_parameters); rank 0's buffers; then the
 //                  module's forward
 //   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that completes the
-//                  bucket; with find_unused_parameters one more all-reduce, of the map of used parameters; backward
-//                  waits for all of them at its end
+//                  bucket; with find_unused_parameters one more all-reduce, of the map of used parameters (with
+//                  static_graph only in the first iteration, before the others); backward waits for all of them at
+//                  its end
 // In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on or there is a
 // bucket_cap_mb_list; with static_graph, the all-reduces of the first iteration come at the end of backward. As in
 // PyTorch, buffers are not broadcast in a forward that follows a forward without grad mode or a forward inside
@@ -59,7 +60,8 @@ namespace rehearse {
 // copied nor moved. The constructor determines which parameters exist and which of them require gradients; later
 // changes have no effect.
 // Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device types and for
-// bucket sizes; errors of the group's collectives. After an error in backward the object cannot be used any more.
+// options that make no sense; errors of the group's collectives. After an error in backward the object cannot be used
+// any more.
 template <class Net>
 class DistributedDataParallel {
  public:
@@ -132,8 +134,9 @@ class DistributedDataParallel {
     session_.join(options, body);
   }
 
-  // Replaces the all-reduce and division of each bucket by a hook. Call it once, before the first backward; otherwise
-  // it throws c10::Error. For hooks of Rehearse see comm_hooks.h. logging_data() reports `name`.
+  // Replaces the all-reduce and division of each bucket by a hook. Call it before the first backward. Throws c10::Error
+  // if there is a hook already, as with mixed_precision, and for a null `hook`. For hooks of Rehearse see comm_hooks.h.
+  // logging_data() reports `name`.
   void register_comm_hook(c10d::BuiltinCommHookType hook) { session_.register_comm_hook(hook); }
   void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name = "comm_hook") {
     session_.register_comm_hook(std::move(hook), name);

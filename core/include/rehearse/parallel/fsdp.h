@@ -40,9 +40,9 @@ namespace rehearse {
 // c10d::ProcessGroup or a rehearse::Group. docs/FSDP.md has the memory formula and the differences from PyTorch.
 //
 // The collectives, in the order in which they appear in the group:
-//   construction   a check that all ranks have the same parameters; rank 0's values (see init_sync)
+//   construction   a check that all ranks have the same parameters; rank 0's values; without init_sync neither
 //   forward        an all-gather for each unit
-//   backward       an all-gather for each unit that forward has freed, always one ahead of the computation, and a
+//   backward       an all-gather for each unit that forward has freed, one ahead of the computation, and a
 //                  reduce-scatter for each unit with gradients
 // In a group of one rank there are none.
 //
@@ -51,8 +51,9 @@ namespace rehearse {
 // Ownership: shares the module and the group. The module's parameters lose their memory for good, even after this
 // object is destroyed. Neither copied nor moved.
 // Errors: c10::ValueError for a module that cannot be sharded; c10::Error, which names parameter and unit, for code
-// that uses a parameter without memory, changes a parameter in place, or has changed the module; errors of the group's
-// collectives. After an error in backward, call zero_grad() to start afresh.
+// that uses a parameter without memory, or has changed a parameter; c10::Error for a module that has other parameters
+// than at construction; errors of the group's collectives. After an error in backward, call zero_grad() to start
+// afresh.
 template <class Net>
 class FullyShardedDataParallel {
  public:

@@ -79,12 +79,14 @@ struct FromMeta {
 struct FullyShardedOptions {
   UnitPolicy units = {};
 
-  // Frees a unit's memory in forward, when code of another unit begins, and gathers it again in backward. nullopt: for
-  // all units but the root. If forward does not free a unit's memory, backward does.
+  // Frees a unit's memory in forward, and gathers it again in backward. Forward frees the memory when code of a unit
+  // begins that is not nested inside, or at its own end. nullopt: for all units but the root. If forward does not free
+  // a unit's memory, backward does.
   std::optional<bool> reshard_after_forward = std::nullopt;
 
   // In forward, launches the all-gather of the next unit when the code of a unit begins, in the order of the previous
-  // forward. Backward always gathers the next unit in advance, in the reverse order of the forward to which it belongs.
+  // forward. Whatever this option says, backward gathers the next unit in advance, in the reverse order of the last
+  // forward that recorded a graph.
   bool forward_prefetch = true;
 
   // Names of parameters ("encoder.0.weight") that are not sharded, and whose gradients are not reduced.
@@ -94,8 +96,8 @@ struct FullyShardedOptions {
 
   std::optional<FromMeta> from_meta = std::nullopt;
 
-  // At construction, takes rank 0's parameters and buffers. (PyTorch takes each rank's own rows, even if the ranks
-  // differ.)
+  // At construction, verifies that all ranks have the same parameters, and takes the values of rank 0's parameters and
+  // buffers. (PyTorch takes each rank's own rows, even if the ranks differ.)
   bool init_sync = true;
 };
 

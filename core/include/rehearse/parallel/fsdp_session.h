@@ -67,7 +67,7 @@ class FsdpSession {
   // The dtype to which to cast floating-point inputs of the module; nullopt: none.
   std::optional<at::ScalarType> input_dtype() const noexcept;
 
-  // Sets whether gradients of this and the following iterations are reduced. Returns the previous setting.
+  // Sets whether the gradients of forwards that begin from now on are reduced. Returns the previous setting.
   bool set_gradient_sync(bool on) noexcept;
 
   void zero_grad();

@@ -29,7 +29,7 @@ struct PowerSgdOptions {
   // Added to the norms by which columns are divided, in case a column is nearly 0.
   double orthogonalization_epsilon = 0;
 
-  std::uint32_t random_seed = 0;  // for the first Q; must be equal on all ranks
+  std::uint32_t random_seed = 0;  // for the first Q, and without warm_start for each Q; must be equal on all ranks
 
   // Multiplies gradients of one shape in one batch.
   bool batch_tensors_with_same_shape = false;
@@ -37,8 +37,8 @@ struct PowerSgdOptions {
 
 // PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: Practical Low-Rank Gradient Compression for Distributed
 // Optimization", NeurIPS 2019), as powerSGD_hook() in torch/distributed/algorithms/ddp_comm_hooks: gradient M becomes P
-// Q^T with P = orthogonal(mean over ranks of M Q), Q = mean of M^T P. Vectors are sent uncompressed. Draws the first Q
-// from the same random numbers as PyTorch. The results equal PyTorch's bit for bit if ranks are summed in the same
+// Q^T with P = orthogonal(mean over ranks of M Q), Q = mean of M^T P. Vectors are sent uncompressed. Draws Q from the
+// same random numbers as PyTorch. The results equal PyTorch's bit for bit if ranks are summed in the same
 // order, as over gloo (tests/parity); a world sums in order of rank, so rounding differs with three or more ranks. If
 // orthogonalization_epsilon is 0, and P has at most two columns or a 16-bit dtype, a column of zeros stays zero; in
 // PyTorch it becomes NaN.

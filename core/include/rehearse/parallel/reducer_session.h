@@ -44,7 +44,7 @@ class ReducerSession {
   // for outputs that the loss leaves out.
   void after_forward(std::vector<at::Tensor>& outputs);
 
-  // Sets whether gradients of this and the following iterations are reduced. Returns the previous setting.
+  // Sets whether the gradients of forwards that begin from now on are reduced. Returns the previous setting.
   bool set_gradient_sync(bool on) noexcept;
 
   void join(const JoinOptions& options, const std::function<void()>& body);

@@ -18,7 +18,7 @@ struct SavedRows {
   std::string name;                 // name of the parameter or buffer
   std::vector<std::int64_t> sizes;  // sizes of the whole tensor
   std::int64_t first_row = 0;
-  at::Tensor rows;  // for a buffer: the whole tensor
+  at::Tensor rows;  // for a buffer or an ignored parameter: the whole tensor
 };
 
 }  // namespace rehearse

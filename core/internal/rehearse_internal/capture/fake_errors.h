@@ -41,7 +41,7 @@ class DataAccess : public FakeError {
   explicit DataAccess(exec::CallSite where);
 };
 
-// A fake tensor is used although no FakeMode is on: it has outlived its capture, or another fiber got it.
+// A fake tensor is used although no FakeMode is on: it has outlived its capture, or another rank got it.
 class FakeOutsideMode : public FakeError {
  public:
   FakeOutsideMode(std::string operator_name, exec::CallSite where);

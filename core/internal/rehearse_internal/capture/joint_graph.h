@@ -23,7 +23,7 @@ namespace rehearse::capture {
 // The source of an output of the captured graph, once the graph's operators have run below autograd.
 struct GraphOutput {
   enum class Kind {
-    Value,  // value #index of the joint graph: a tensor of its own, or a number
+    Value,  // value #index of the joint graph: a tensor of its own, or no tensor
     Input,  // input #index itself
     View,   // output #index of JointGraph::views
   };
@@ -69,7 +69,7 @@ struct JointGraph {
   // without tangents.
   std::vector<std::vector<std::size_t>> leading_tangents = {};
   // The first node of the backward. All nodes before it belong to the forward, except tangents and queries of their
-  // sizes. Null without a backward.
+  // sizes. Null if the backward has no nodes.
   const graph::Node* backward_begin = nullptr;
 
   std::vector<GraphOutput> outputs = {};  // the captured graph's outputs, in order

@@ -26,8 +26,9 @@ struct JointPartition {
 
 // Splits where eager autograd does, like PyTorch's default_partition. Operators stay in the part in which they were
 // recorded. Each value of the forward that the backward uses is saved once, in the graph's order, and nothing else.
-// Both parts fetch attributes themselves and drop dead code. The joint graph does not change; metadata and attributes
-// are shared. Throws GraphError if a value to be saved has no metadata, which is needed to tell tensors from numbers.
+// Both parts fetch attributes themselves and drop dead code. The joint graph does not change: the parts share its
+// attributes, and copy its metadata. Throws GraphError if a value to be saved has no metadata, which is needed to tell
+// tensors from numbers.
 JointPartition partition_joint(const JointGraph& joint);
 
 }  // namespace rehearse::capture

@@ -62,9 +62,9 @@ class WorldChecks {
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
 
-  // The comparison at a forward of a FullyShardedDataParallel in training mode; `shown` has this rank's rows of the
-  // parameters. `is_explained`: true if ranks should make the same writes, so that the first write that differs
-  // explains a finding.
+  // The comparison at a forward of a FullyShardedDataParallel in training mode. `shown`: this rank's shards, or the
+  // rows of all ranks as this rank has used them. `is_explained`: true if ranks should make the same writes, so that
+  // the first write that differs explains a finding.
   void at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained);
   void draws_at_forward(int rank, const Forward& forward);
   void at_sharded_end(int rank, const ModelState& shown, const Forward& last);

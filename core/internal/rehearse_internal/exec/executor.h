@@ -40,8 +40,9 @@ struct ExecutorOptions {
   VirtualDuration poll_cost = std::chrono::microseconds(1);
 
   // After this many rounds in which all fibers only poll (see this_rank::poll), the run ends as Ending::livelock. The
-  // first limit is for polls of state alone, the second for polls that also read the clock or sleep. The second lets a
-  // loop with pauses of a millisecond outlast c10d's default timeout of 30 minutes.
+  // first limit is for polls of state alone; beyond it, the timers that are still armed fire first. The second limit is
+  // for polls that also read the clock or sleep. It lets a loop with pauses of a millisecond outlast c10d's default
+  // timeout of 30 minutes.
   std::uint64_t idle_polls_max = 1'000;
   std::uint64_t idle_timed_polls_max = 2'000'000;
 };

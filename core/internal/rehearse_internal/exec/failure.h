@@ -12,8 +12,9 @@
 
 namespace rehearse {
 
-// Thrown at a rank's blocking calls once its world has ended, so that the rank unwinds in order. If a program catches
-// it and carries on, its next blocking call throws again.
+// Thrown at a rank's blocking calls once its world has ended, so that the rank unwinds in order. Also thrown in the
+// threads that a rank has started, once the rank itself has ended. If a program catches it and carries on, its next
+// blocking call throws again.
 class RankAborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
