@@ -46,9 +46,9 @@ namespace rehearse {
 //                  gradients arrived in the first (not with find_unused_parameters); rank 0's buffers; then the
 //                  module's forward
 //   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that completes the
-//                  bucket; with find_unused_parameters one more all-reduce, of the map of used parameters (with
-//                  static_graph only in the first iteration, before the others); backward waits for all of them at
-//                  its end
+//                  bucket; with find_unused_parameters or static_graph one more all-reduce, of the map of used
+//                  parameters (with static_graph only in the first iteration, and before the others); backward waits
+//                  for all of them at its end
 // In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on or there is a
 // bucket_cap_mb_list; with static_graph, the all-reduces of the first iteration come at the end of backward. As in
 // PyTorch, buffers are not broadcast in a forward that follows a forward without grad mode or a forward inside
