@@ -54,7 +54,8 @@ Extent extent(const Region& region, std::int64_t count, std::size_t element_byte
 bool may_overlap(const Region& a, std::int64_t a_count, const Region& b, std::int64_t b_count,
                  std::size_t element_bytes);
 
-// True if both regions are the same elements in the same order.
+// True if both regions are the same elements in the same order. Takes non-contiguous regions of two tensor objects for
+// different ones, even if they view the same memory.
 inline bool same_elements(const Region& a, const Region& b, std::size_t element_bytes) noexcept {
   if (is_contiguous(a) && is_contiguous(b)) return address(a, element_bytes) == address(b, element_bytes);
   return a.layout == b.layout && a.data == b.data && a.first == b.first;

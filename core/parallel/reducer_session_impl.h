@@ -81,8 +81,8 @@ class ReducerSession::Impl {
   std::optional<BucketNames> bucket_names_;
   std::optional<LoweredParameters> lowered_;  // with mixed_precision
 
-  // PyTorch's require_backward_grad_sync and require_forward_param_sync. A forward broadcasts buffers only if the
-  // previous iteration has reduced its gradients.
+  // PyTorch's require_backward_grad_sync and require_forward_param_sync. A forward broadcasts buffers only if it is the
+  // first one, or if the previous one was outside of no_sync() and had grad mode on.
   bool reduces_ = true;
   bool broadcasts_buffers_ = true;
   // For static_graph: whether the first backward has been told to reduce at its end. Shared with nodes of graphs.
@@ -90,7 +90,7 @@ class ReducerSession::Impl {
   bool lowered_by_forward_ = false;  // by the current forward
   std::optional<JoinOptions> joining_;
   std::uint64_t made_in_ = 0;  // the number of the world in which this object was made
-  std::string checked_as_;     // the model's name in automatic checks; empty: there was no check yet
+  std::string checked_as_;     // the model's name in automatic checks; empty: no check was due yet
   Use use_ = Use::none;
   std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };

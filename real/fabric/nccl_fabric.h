@@ -42,10 +42,10 @@ struct NcclFabricOptions {
 // launched together with that call fail in this way. A device may still write to tensors of a failed group. The fabric
 // keeps such tensors until NCCL has released them.
 //
-// Blocking: only the making of a group's communicators at its first transfer, cancel() of a transfer under way (up to
-// end_limit), and what NCCL does at the first use of a connection.
+// Blocking: only the making of a group's communicators at its first transfer, their destruction (close() and the
+// destructor), cancel() of a transfer under way (up to end_limit), and what NCCL does at the first use of a connection.
 // Threads: call all functions on the thread that runs the ranks. Only poll() notices the end of a transfer, so call it
-// while pending(). Both launch() and poll() report failures.
+// while pending(). launch(), poll() and abort() report failures.
 class NcclFabric final : public comm::Fabric, public DeviceWork {
  public:
   // `host`: the fabric for CPU tensors. `host` and `clock` must outlive this object.
@@ -59,8 +59,8 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   void close(const comm::GroupIdentity& group) noexcept override;
   void abort(const comm::GroupIdentity& group, int rank) noexcept override;
 
-  // Throws c10::Error if NCCL cannot carry out the call (with PyTorch's text) or if a tensor is not on the rank's
-  // device, and CommError for a group that was aborted.
+  // For calls on devices. Throws c10::Error if NCCL cannot carry out the call (see require_carried()) or if a tensor is
+  // not on the rank's device, and CommError for a group that was aborted. `host` prepares all other calls.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;

@@ -11,8 +11,9 @@ extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 b
 
 namespace rehearse::real {
 
-// After this many kernels, a rank lets other ranks launch theirs. One thread gives work to all devices. Without turns,
-// the last rank's device would be idle until all other ranks have issued everything before their next collective.
+// After this many launches of kernels by the ranks of a thread, the launching rank lets other ranks launch theirs. One
+// thread gives work to all devices. Without turns, the last rank's device would be idle until all other ranks have
+// issued everything before their next collective.
 inline constexpr int kLaunchesOfATurn = 4;
 
 }  // namespace rehearse::real

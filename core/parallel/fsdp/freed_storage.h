@@ -13,8 +13,8 @@ namespace rehearse::parallel {
 void free_storage(const at::Tensor& tensor);
 void refuse_when_freed(const at::Tensor& tensor, const std::string& text);
 
-// Frees the memory of the tensor's storage for good. The storage keeps its size, so that views can still be made;
-// reading a view throws c10::Error with `text`.
+// Frees the memory of the tensor's storage for good. The storage then has the tensor's size, so that views can still be
+// made; reading a view throws c10::Error with `text`.
 void refuse_for_good(const at::Tensor& tensor, const std::string& text);
 
 // Gives the tensor's storage memory again: `bytes` bytes, with undefined contents. All tensors that share the storage

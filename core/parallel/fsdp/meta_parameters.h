@@ -14,7 +14,8 @@ namespace rehearse::parallel {
 // Throws c10::ValueError for a device without memory, and for ignored parameters and buffers on the meta device.
 void require_makeable(const torch::nn::Module& module, const FullyShardedOptions& options);
 
-// Moves the plan's parameters to `from.device`, as tensors without memory. The module's tensors stay the same objects.
+// Moves the plan's parameters on the meta device to `from.device`, as tensors without memory. The module's tensors stay
+// the same objects.
 void move_from_meta(std::vector<PlannedUnit>& plan, const FromMeta& from);
 
 // Gives each moved parameter of the plan this rank's rows of the values that `from.fill` makes. Only one parameter is

@@ -42,7 +42,8 @@ class ShardedParameter {
   const at::Tensor& whole() const noexcept { return whole_; }
   // Call it after a state dict has been loaded.
   void note_values() noexcept { has_values_ = true; }
-  // Throws c10::Error if the parameter was made on the meta device and nothing has been loaded since.
+  // Throws c10::Error if the parameter was made on the meta device without from_meta.fill, and nothing has been loaded
+  // since.
   void require_values(const std::string& unit, const char* call) const;
   bool is_trained() const noexcept { return tensor_.requires_grad(); }
 
@@ -57,7 +58,8 @@ class ShardedParameter {
   // FullyShardedDataParallel as the reason.
   void leave(const std::string& unit);
 
-  // This rank's gradient of the whole; undefined if there is none.
+  // This rank's gradient of the whole; undefined if there is none. Leaves out what keep_gradient() has kept in another
+  // dtype if a later backward has made a gradient, too.
   at::Tensor gradient() const;
   // Removes and returns the gradient. Leaves a mark in place of the gradient; reading the mark throws. Without the
   // mark, an optimizer that was made with the module's parameters would silently skip all of them.

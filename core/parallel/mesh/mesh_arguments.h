@@ -15,7 +15,7 @@ MeshLayout layout_of(std::vector<std::int64_t> sizes, std::vector<std::string> n
                      int world_size);
 
 // The indices of the named dimensions. Throws c10::ValueError unless these are names of the layout, each at most once,
-// in order.
+// in order, and at least one.
 std::vector<std::size_t> dimensions_of(const std::vector<std::string>& names, const MeshLayout& layout);
 
 // "\"dp\", \"tp\"".

@@ -15,15 +15,15 @@
 // A separate thread that watches the threads that run worlds. It reports where a run is stuck, and asks a run whose
 // time is over to end. It starts with the process's first run or TimeLimit.
 //
-// A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. The run's thread then
-// neither switches nor computes. When this has lasted ten seconds, stderr names the rank, the call and its place.
+// A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. If the run has made no
+// switch for ten seconds, and no thread of the process has computed, stderr names the rank, the call and its place.
 namespace rehearse::exec {
 
 // The activity in which the watchdog found a run's thread.
 struct Found {
-  int rank = -1;             // -1: it was outside of ranks
+  int rank = -1;             // -1: it was outside of ranks, or did not answer
   VirtualTime at{};          // the rank's time
-  std::string call;          // "connect()": it is blocked in the kernel; empty: it computes
+  std::string call;          // see blocked_call()
   std::vector<void*> stack;  // as for CallSite::from_addresses(); empty if the thread did not answer
 };
 
@@ -46,8 +46,9 @@ std::string blocked_call(pid_t thread);
 // computed. Async-signal-safe.
 std::string_view interrupted_call(const void* context) noexcept;
 
-// Gives the calling thread's run `limit` of real time while the object lives; then asks it to end (interrupt.h). If the
-// run has not ended a second later, calls `overdue` on the watchdog's thread; that may end the process.
+// Gives the calling thread's run `limit` of real time while the object lives. Then asks all runs of the process to end
+// (interrupt.h). If the calling thread's run has not ended a second later, calls `overdue` on the watchdog's thread;
+// that may end the process.
 class TimeLimit {
  public:
   using Overdue = std::function<void(const Found& found)>;

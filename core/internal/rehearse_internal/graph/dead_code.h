@@ -10,8 +10,8 @@ namespace rehearse::graph {
 // True for a node that only computes a value. Pure nodes are: attributes; Python functions on numbers; operators that
 // return something, write to no argument and draw no random numbers; submodules whose graphs contain only pure nodes;
 // higher-order operators that only run their bodies, if the bodies contain only pure nodes. All other nodes count as
-// having effects: methods, unknown functions, communication, batch norms and instance norms (which may keep running
-// statistics).
+// having effects: methods, unknown functions, communication, assertions, the profiler's operators, modules without a
+// graph, batch norms and instance norms (which may keep running statistics).
 bool is_pure(const Node& node, const GraphModule& module);
 
 // True if the graph has a node, besides placeholders and the output, that is not pure. Then the order of nodes matters.

@@ -18,11 +18,11 @@ class FunctionRecord {
  public:
   enum class Doing : std::uint8_t { Nothing, Agreeing, Compiling };
 
-  // A compilation by a call: because it missed the cache, because other ranks compiled, or because the code behind a
-  // read or an eager region had no compiled segment yet.
+  // A compilation by a call: because it missed the cache, because other ranks compiled, because the code behind a read
+  // or an eager region had no compiled segment yet, or because the code gave another graph than before.
   struct Compile {
     std::uint64_t call = 0;      // from 1
-    std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the function's first compilation
+    std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the cache had no entry yet
     exec::CallSite where;        // of the call; for a segment, of the data read or eager region next to the segment
     bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
@@ -34,7 +34,8 @@ class FunctionRecord {
 
   // The order for each call of the compiled function: called(); agrees() if ranks compare their guards; then hit() if
   // an entry serves the call, compiles() and done() if the call compiles, eager() if the code runs eagerly, or
-  // compiles(), done() and eager() if a compilation is refused.
+  // compiles(), done() and eager() if a compilation is refused. A call that runs in segments may repeat agrees(),
+  // compiles() and done().
   void called() noexcept {
     ++calls_;
     runs_eagerly_ = false;

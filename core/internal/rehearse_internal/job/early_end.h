@@ -15,7 +15,7 @@ struct EarlyEnd {
   Verdict verdict = Verdict::crashed;  // the job's verdict
   std::string headline;
   int rank = -1;      // this process's rank
-  std::string doing;  // what that rank does: "did not return from its body"
+  std::string doing;  // what that rank does: "did not return from its body after the job had ended"
   RankOutcome state = RankOutcome::stopped;
   pid_t thread = 0;  // the thread that runs the body; 0: the process's first one
 };

@@ -19,8 +19,8 @@ struct LaunchedProcess {
 
 // Reads the environment: RANK, WORLD_SIZE, LOCAL_RANK; or OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_RANK; or, inside a
 // step, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID. Uses the first of these sets that gives a rank. Returns nullopt if
-// this process was not started as one of several. Throws RunnerUnavailable if the number of ranks is missing, or if a
-// variable of the set, or TORCHELASTIC_RESTART_COUNT, has no valid number. The local rank may be missing; then it is 0.
+// none of them does. Throws RunnerUnavailable if the number of ranks is missing, or if a variable of the set, or
+// TORCHELASTIC_RESTART_COUNT, has no valid number. The local rank may be missing; then it is 0.
 std::optional<LaunchedProcess> launched_process();
 
 }  // namespace rehearse

@@ -43,7 +43,8 @@ struct RunRecord {
   std::vector<comm::ShortMessages> short_messages;
   compiler::Journal journal;
   elastic::CheckpointJournal checkpoints;
-  // A run of the same seed without faults. Set if this run failed after ranks had resumed from a checkpoint.
+  // A run of the same seed without faults. Set only in a run that repeats another one to explain its failure, and only
+  // if a check or a rank failed after ranks had resumed from a checkpoint.
   struct WithoutFaults {
     elastic::CheckpointJournal checkpoints;
     std::string failure;  // "CHECK FAILED: ..."; empty: it was OK
@@ -51,21 +52,24 @@ struct RunRecord {
   std::optional<WithoutFaults> without_faults;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect() and state checkers: how often each check held
   std::vector<RankResult> results;              // in the order in which ranks reported them
-  std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
-  std::vector<int> blamed;                      // the ranks at fault, if a memory checker ended the world; ascending
-  // Reasons why other ranks may wait for a rank, as text, each with the ranks that noted it (RankRemarks).
+  // From state checkers: the finding that ended the world, or those made after all ranks had returned.
+  std::vector<StateFinding> findings;
+  std::vector<int> blamed;  // the ranks at fault, if a memory checker ended the world; ascending
+  // Possible causes of a failure, as text, each with the ranks that it concerns. They come from RankRemarks, from the
+  // communicators and, in a simulation with call sites, from the store history.
   std::map<std::string, std::set<int>> notes;
   std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
   // By rank: the call by which the rank was polling the store, with pauses, when the world ended. For example "store
-  // check of key "id"". Other ranks have no entry.
+  // check of key "id"". Ranks that made a call on a group since their first poll have no entry.
   std::map<int, std::string> polls;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all planned faults, in the order of the plan
   std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired
-  std::map<int, std::string> crashed;              // ranks that a fault ended, and in which call; empty: in none
-  std::vector<RankMemory> memory;                  // by rank; empty: not counted
+  // Ranks that a fault ended and that did not begin again, each with the call in which it ended; empty: in none.
+  std::map<int, std::string> crashed;
+  std::vector<RankMemory> memory;  // by rank; empty: not counted
 };
 
 }  // namespace rehearse

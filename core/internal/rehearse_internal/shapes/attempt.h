@@ -3,8 +3,9 @@
 
 namespace rehearse::shapes {
 
-// A computation whose ShapeErrors this room catches itself: the answer is then "not known". All other ShapeErrors reach
-// the code that asked. Observers of throws tell them apart by in_progress().
+// A computation whose ShapeErrors this room catches itself: the answer is then "not known" or, for a GuardProgram, that
+// the guard fails. All other ShapeErrors reach the code that asked. Observers of throws tell them apart by
+// in_progress().
 class Attempt {
  public:
   Attempt();

@@ -51,7 +51,7 @@ class GuardProgram {
     std::uint32_t second = 0;  // SameSource: the other source
     std::int64_t lower = 0;    // Within
     std::int64_t upper = 0;
-    std::uint32_t steps_end = 0;  // IsTrue: before the check, run the steps from the previous check's end up to here
+    std::uint32_t steps_end = 0;  // IsTrue: before the check, run the steps from the previous IsTrue's end to here
   };
   struct Step {
     std::uint8_t operation = 0;

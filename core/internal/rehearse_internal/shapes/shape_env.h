@@ -50,8 +50,8 @@ struct SymbolSource {
 };
 
 // The symbols of one capture, and the questions about them. A question that ranges and earlier answers decide leaves no
-// trace. Any other question is answered by the hints and becomes a guard. A question about an unbacked symbol throws
-// DataDependentError, unless the caller provides an answer for that case.
+// trace. Any other question is answered by the hints and becomes a guard. If the question depends on an unbacked symbol
+// without a hint (see tell()), it throws DataDependentError, unless the caller provides an answer for that case.
 //
 // An environment belongs to the capture that made it; only one fiber at a time may use it. Never blocks. Symbols of
 // different environments must not be combined (ShapeError).
@@ -102,7 +102,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   const BackedSymbol* find_backed(const std::string& name) const noexcept;
   const std::vector<UnbackedSymbol>& unbacked() const noexcept { return unbacked_; }
   const std::vector<SymbolSource>& sources() const noexcept { return sources_; }
-  // Guards on backed symbols only, in the order of the questions. Does not contain the ranges in backed().
+  // Guards on symbols with hints, in the order of the questions. Before tell() is called, only backed symbols have
+  // hints. Does not contain the ranges in backed().
   const std::vector<Guard>& guards() const noexcept { return guards_; }
   // Facts about unbacked symbols, which the running program has to check.
   const std::vector<Guard>& asserts() const noexcept { return asserts_; }
@@ -134,7 +135,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Replaces each symbol that is known to equal something simpler.
   Expr simplify(const Expr& expr) const;
   Condition simplify(const Condition& condition) const;
-  // The value in the captured call; nothing if it depends on an unbacked symbol.
+  // The value in the captured call; nothing if it depends on an unbacked symbol whose value tell() has not set.
   std::optional<std::int64_t> hint(const Expr& expr) const;
   std::optional<bool> hint(const Condition& condition) const;
   ValueOf hints() const;

@@ -76,7 +76,7 @@ class FakeFabric final : public comm::Fabric {
   //   * an undefined tensor, and an unresolved conjugate or negative view;
   //   * a tensor that is not a strided CPU tensor or, in a sparse all-reduce, not a sparse CPU tensor;
   //   * an output in which two elements share memory (an expanded tensor);
-  //   * a dtype or reduce op that is not in the list above.
+  //   * a dtype or reduce op that is not in the list above, and a PREMUL_SUM without a valid factor.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   // True, because Gloo takes messages that are shorter than the receive.
