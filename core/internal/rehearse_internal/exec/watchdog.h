@@ -47,8 +47,8 @@ std::string blocked_call(pid_t thread);
 std::string_view interrupted_call(const void* context) noexcept;
 
 // Gives the calling thread's run `limit` of real time while the object lives. Then asks all runs of the process to end
-// (interrupt.h). If the calling thread's run has not ended a second later, calls `overdue` on the watchdog's thread;
-// that may end the process.
+// (interrupt.h). If an executor still runs on the calling thread a second later, calls `overdue` on the watchdog's
+// thread; that may end the process.
 class TimeLimit {
  public:
   using Overdue = std::function<void(const Found& found)>;

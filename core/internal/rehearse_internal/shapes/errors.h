@@ -26,7 +26,7 @@ class DivisionByZero : public ShapeError {
   using ShapeError::ShapeError;
 };
 
-// An expression exceeds kMaxTerms, kMaxWeight or kMaxDepth of expr.h.
+// An expression exceeds kMaxTerms, kMaxWeight or kMaxDepth of expr.h, or a condition has more than kMaxTerms parts.
 class ExpressionTooLarge : public ShapeError {
  public:
   using ShapeError::ShapeError;
