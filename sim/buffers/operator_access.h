@@ -14,7 +14,7 @@ struct OperatorAccess {
     nothing,  // the operator reads at most the sizes of tensors
     read,
     write,      // may also read: mul_()
-    overwrite,  // writes without reading: copy_(), arguments named `out`
+    overwrite,  // writes without reading: copy_(), keyword arguments for results, such as `out`
   };
 
   explicit OperatorAccess(const c10::OperatorHandle& op);

@@ -117,7 +117,7 @@ struct WatchedCall : comm::CallTrace, AmongCalls, AmongEnded, AmongDropped {
   friend bool operator<(const WatchedCall& a, const WatchedCall& b) noexcept { return a.number < b.number; }
 };
 
-// For example "the input of allreduce #7 on group "world" (called at train.cpp:41 in step)".
+// For example "the tensor of allreduce #7 on group "world" (called at train.cpp:41 in step)".
 std::string describe(const WatchedBuffer& buffer);
 // For example "allreduce #7 on group "world" (called at train.cpp:41 in step)".
 std::string describe(const CallTitle& title, const exec::CallSite& where);

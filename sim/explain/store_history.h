@@ -21,8 +21,8 @@ class StoreHistory {
 
   // `value`: in a form that people can read.
   void changed(const std::string& key, std::string value);
-  // Call it after a compareSet() that left the key with its desired value. Counts as a change only if the key did not
-  // have this value before.
+  // Call it after a compareSet() that left the key with its desired value. Counts as a change only if `value` differs
+  // from the key's last known text.
   void may_have_changed(const std::string& key, std::string value);
   void deleted(const std::string& key);
   void checked(const Keys& keys, bool there);

@@ -40,7 +40,7 @@ class FaultInjector final : public comm::CallInterceptor {
   // Applies a fault at a call outside of groups: `call` is a call of the store or a write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
 
-  // Call this after the run. Returns by rank how each crashed rank ended.
+  // Call this after the run. Returns by rank how each rank ended that crashed and did not start again.
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
  private:

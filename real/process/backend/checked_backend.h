@@ -40,8 +40,8 @@ struct RankServices {
   // The message about a group that only its members make. `call`: the function that makes it. `ranks`: of the world.
   GroupMade next_derived(std::string call, const std::string& name, const std::vector<int>& ranks);
 
-  // Blocks until the members are connected. An exception counts as a failure of communication, because a peer may have
-  // ended.
+  // Blocks until this rank is connected to the other members. On NCCL, the group connects only at its first call. An
+  // exception counts as a failure of communication, because a peer may have ended.
   BackendsBelow connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const;
 };
 

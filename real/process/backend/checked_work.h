@@ -39,8 +39,8 @@ class CheckedWork final : public c10d::Work {
   // A given timeout counts from now. Otherwise the call's own timeout counts, from the beginning of the call.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void abort() override;
-  // Holds the list of output tensors. For sends and receives over gloo, whose Works have no futures, the future
-  // completes only when somebody calls wait() or isCompleted().
+  // Holds the list of output tensors. Gloo's Works of sends and receives have no futures. So once gloo has such a call,
+  // the future completes only when somebody calls wait() or isCompleted().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }

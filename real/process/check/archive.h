@@ -16,7 +16,7 @@
 #include <rehearse/exec/time.h>
 
 // Turns values into bytes and back, between processes of one executable, which trust each other. For each struct, a
-// function fields(archive, value) beside it passes every field to the archive. This function serves both directions.
+// function fields(archive, value) passes to the archive the fields that travel. This function serves both directions.
 namespace rehearse::real {
 
 using Bytes = std::vector<std::uint8_t>;

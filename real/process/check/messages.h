@@ -51,7 +51,7 @@ struct RankEnded {
   exec::RankEnd end = exec::RankEnd::returned;
   FailureKind kind = FailureKind::plain;
   std::string what;
-  VirtualTime at{};  // by the rank's clock
+  VirtualTime at{};  // by the rank's clock; by the coordinator's if the coordinator decided that the rank has ended
 };
 
 struct Interrupted {};
@@ -120,7 +120,7 @@ struct JobOutcome {
   exec::Ending ending = exec::Ending::all_returned;
   std::string why;
   std::vector<exec::RankEnd> ranks;
-  std::vector<VirtualTime> ended_at;
+  std::vector<VirtualTime> ended_at;  // RankEnded::at; for a rank that has not ended: when the coordinator gave it up
   std::vector<Failure> failures;
   std::vector<Blocked> blocked;
   std::vector<comm::Mismatch> mismatches;

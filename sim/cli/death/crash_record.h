@@ -30,7 +30,7 @@ struct CrashRecord {
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
-  std::array<char, 256> call{};  // the kernel call that blocks the rank: "connect()"; empty: none, or unknown
+  std::array<char, 256> call{};  // the call that blocks the rank, such as "connect()"; empty: none, or unknown
 };
 
 using SharedCrashRecord = Shared<CrashRecord>;

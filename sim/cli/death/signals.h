@@ -34,7 +34,8 @@ class InterruptibleScope {
 };
 
 // Makes `handler` run at a second signal while an InterruptibleScope exists. Null, the initial value: the second signal
-// ends the process at once. A third signal, while `handler` runs, also ends the process at once.
+// ends the process at once. If the same signal comes once more, while `handler` runs or later, it ends the process at
+// once.
 using SecondInterrupt = void (*)(int signal, siginfo_t* info, void* context);
 void end_at_second_interrupt(SecondInterrupt handler);
 

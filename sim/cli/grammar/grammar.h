@@ -46,7 +46,7 @@ struct CommandSpec {
   std::string_view summary;
   OperandSpec operand;
   std::vector<OptionSpec> options;
-  std::vector<std::string_view> examples;  // each without the command's own name
+  std::vector<std::string_view> examples;  // each without the executable's name
   CommandFunction function = nullptr;      // null: a RegisteredCommand provides it
   std::string_view component = {};         // the CMake component that it needs; empty: works in every program
 };

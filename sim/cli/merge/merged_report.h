@@ -23,9 +23,10 @@ struct RankReport {
 // applies decides:
 // - MISMATCH, because calls that differ also cause timeouts elsewhere;
 // - CRASHED, also for a rank that left nothing;
-// - CHECK FAILED;
-// - RANK FAILED, for a rank that waited for nobody;
-// - if ranks waited: TIMEOUT if another rank came too late or might still have come, otherwise DEADLOCK;
+// - CHECK FAILED, then RANK FAILED, each for a rank whose failure does not follow from other ranks: the rank waited for
+//   nobody and lost no connection;
+// - if a rank reports TIMEOUT or DEADLOCK: TIMEOUT if a missing rank came too late or might still have come, otherwise
+//   DEADLOCK; if no rank line names missing ranks, the verdict that was reported;
 // - RANK FAILED for any other rank, LIVELOCK, STEP BUDGET, INTERRUPTED;
 // - any other verdict that is not OK.
 Report merged_report(const std::vector<RankReport>& ranks);

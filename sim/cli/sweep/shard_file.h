@@ -20,7 +20,7 @@ std::filesystem::path shard_file(const std::filesystem::path& folder, const Shar
 void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRange& whole,
                  const SweepOutcome& outcome);
 
-// The shard files in `folder` and in its subfolders, sorted by path; empty: there are none.
+// The shard files in `folder` and directly in its subfolders, sorted by path; empty: there are none.
 std::vector<std::filesystem::path> shard_files_in(const std::filesystem::path& folder);
 
 struct JoinedShards {

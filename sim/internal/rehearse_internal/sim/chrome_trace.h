@@ -15,9 +15,9 @@ namespace rehearse::sim {
 //   rank that overlap in time get a track each;
 // - a slice for each span of a rank's own work (comm::SpanScope), such as the backward of a compiled graph, on a track
 //   "computation";
-// - for each collective, an arrow to every other participant from the rank that came last; for each message, an arrow
-//   from the send to its receive. A send has no arrow if its peer also receives from any source with the same tag,
-//   because then nobody knows which receive took which send;
+// - for each collective that started, an arrow to every other participant from the rank that came last; for each
+//   message, an arrow from the send to its receive. A send has no arrow if its peer also receives from any source with
+//   the same tag, because then nobody knows which receive took which send;
 // - an instant for each failed rank, and one over all ranks for a verdict other than OK.
 //
 // Times are microseconds of virtual time or, for a real run, of the time since it began. A slice's arguments have the
