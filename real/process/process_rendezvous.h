@@ -23,8 +23,9 @@ struct StoreAddress {
 StoreAddress store_address(const LaunchedProcess& process);
 
 // The store of all processes of the job. The first call connects, later calls return the same store. Unless torchrun's
-// agent serves the store, rank 0's process does, as long as it lives. Blocks until all processes are there, but at most
-// for `timeout`. Throws RunnerUnavailable, which names the missing ranks or says why there is no connection.
+// agent serves the store, rank 0's process does, as long as it lives. Blocks until all processes are there: at most for
+// `timeout` until this process is connected, and then at most for `timeout` until the others are there. Throws
+// RunnerUnavailable, which names the missing ranks or says why there is no connection.
 c10::intrusive_ptr<c10d::Store> join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout);
 
 }  // namespace rehearse::real

@@ -21,7 +21,7 @@ struct Environment {
   std::optional<std::chrono::seconds> time_limit;  // for each run, in real time
 };
 
-// A variable has a value that makes no sense.
+// A variable has a value that makes no sense, or names a folder in which a file cannot be written.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -77,7 +77,8 @@ class GroupCalls {
   std::vector<comm::ShortMessages> short_messages() const;
 
   // An open call, and the ranks for which it waits. A call is open if it is not matched yet, or if it disagrees with
-  // the call that was matched with it. open() returns the open calls of all ranks, in no particular order.
+  // the call that was matched with it. The calls of a barrier that rank 0 gave up are open only if they disagree.
+  // open() returns the open calls of all ranks, in no particular order.
   struct Open {
     comm::PendingOperation call;
     VirtualTime since{};

@@ -43,7 +43,7 @@ enum class FailureKind {
   check,          // CheckError
   timeout,        // TimeoutError
   store,          // c10::DistStoreError
-  lost,           // no exception: the process is gone
+  lost,           // no exception: the process is gone, or was stopped for too long
   communication,  // a call to c10d has failed before; another rank's end may be the cause
 };
 

@@ -40,8 +40,9 @@ void clear_rank_folders(const std::filesystem::path& folder);
 // processes have 30 seconds to report that. Then launch_ranks() asks them to end. After an interrupt, or two seconds
 // after the time limit, it asks them without these 30 seconds. A second request follows 10 seconds later, or after a
 // second interrupt: a process that still runs then reports where its rank is, and ends without waiting for anything.
-// Finally, launch_ranks() kills the processes that are left. Throws std::system_error if the store or a process cannot
-// be started, and OutputError if an output.txt cannot be written.
+// Finally, launch_ranks() kills the processes that are left. It kills them at once if a signal such as SIGSTOP has
+// stopped all of them, because they cannot answer. Throws std::system_error if the store or a process cannot be
+// started, and OutputError if an output.txt cannot be written.
 RankEnds launch_ranks(const RankLaunch& launch);
 
 // Starts one process and waits for its end. Passes the first two interrupts of this process on to the new one. The

@@ -11,7 +11,7 @@ namespace rehearse::cli {
 
 // The report of one of several processes. If the process left no report: how it ended.
 struct RankReport {
-  std::optional<Report> report;  // written by the rank itself
+  std::optional<Report> report;  // written by the rank itself or, if it died, by the process that watched it
   std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"
 };
 

@@ -9,10 +9,11 @@
 
 namespace rehearse::cli {
 
-// Two failures with the same verdict and culprit are the same bug. The culprit is the list of calls that disagree,
-// failed, or wait, with their places in the source. It leaves out what changes between seeds: ranks, sequence numbers,
-// values. If a time limit ended the run and the report has places, the culprit is the list of these places alone. Each
-// item is one call with its place, or one place. Empty if the report has no such call or place.
+// Two failures with the same verdict and culprit are the same bug. The culprit is the list of the calls that
+// disagree. If no calls disagree, it is the list of the exceptions that left ranks or, if there are none, of the calls
+// in which ranks wait. Each item has its place in the source. It leaves out what changes between seeds: ranks, sequence
+// numbers, values. If a time limit ended the run and the report has places, the culprit is the list of these places
+// alone. Empty if the report has no such call, exception or place.
 std::vector<std::string> culprit(const Report& report);
 
 // Failing seeds with the same verdict and culprit; if there is no culprit, with the same headline apart from its

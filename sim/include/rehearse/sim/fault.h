@@ -29,7 +29,7 @@ struct Fault {
     corrupt,          // the call's first output is wrong on the rank; with=stale: all its outputs
     partition,        // transfers between `ranks` and `from` do not arrive before the partition ends
     heal,             // ends all partitions
-    lose_key,         // a key of the store vanishes
+    lose_key,         // a key vanishes from the store; if `key` matches several keys, all of them
     stale_key,        // a get by the rank returns the value before the latest one
     clock_jump,       // the rank's clocks show another time
     fail_alloc,       // an allocation by the rank fails
@@ -58,7 +58,7 @@ struct Fault {
   std::vector<int> ranks;  // empty: all; for a partition: one side
 
   // When: all the given conditions must hold.
-  std::optional<Point> at;    // by the call's number in its group, as reports show it
+  std::optional<Point> at;    // by the call's number in its group, as reports show it; store calls, writes: as `call`
   std::optional<Point> call;  // by the number of the rank's calls of that kind, in whatever group
   std::string group;          // empty: any
   std::string label;          // the call's label; empty: any
@@ -88,7 +88,8 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-// A fault that makes no sense. what() names the field and its value, and says what is right.
+// A fault that makes no sense. what() says what is wrong. If the text of a field is not valid, what() names the field
+// and the text, and says what the field takes.
 class FaultError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;

@@ -77,10 +77,10 @@ struct WorldOptions {
   bool keep_all_events = false;
   bool call_sites = false;
 
-  // If a simulation fails (unless it was interrupted), run the same seed again with `call_sites`, so that the report
-  // can say where earlier operations were called. The body then runs twice. If the run has faults and its ranks had
-  // resumed from an elastic::Checkpoint, the body may run a third time, without faults. With both options, an OK run
-  // whose report has remarks gets the second run, too.
+  // If a simulation fails (unless it was interrupted, or had `call_sites`), run the same seed again with `call_sites`,
+  // so that the report can say where earlier operations were called. The body then runs twice. If the run has faults
+  // and its ranks had resumed from an elastic::Checkpoint, the body may run a third time, without faults. With both
+  // options, an OK run whose report has remarks gets the second run, too.
   bool explain_failures = true;
   bool explain_remarks = true;
 };
