@@ -68,8 +68,8 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
 
   // The buffers of the calls of all ranks. A buffer stays here at most until the rank that made the call knows that the
-  // call has ended. It leaves earlier if its memory is gone, if a buffer of a later call covers it, or if the watch
-  // drops the call (CallChecker::forget()).
+  // call has ended. It may leave earlier: if its memory is gone, if a buffer of a later call covers it, or if the
+  // watch drops the call (CallChecker::forget()).
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;

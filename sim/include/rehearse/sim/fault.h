@@ -22,7 +22,7 @@ struct Fault {
     exit,             // the rank calls exit(status). A crash if the rank restarts or peers=disconnect, else a failure
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
-    slow,             // in the whole run, the rank's computations and communication take `factor` times as long
+    slow,             // in the whole run, the rank's operators (ComputeModel) and transfers take `factor` times as long
     delay,            // the data of the call moves `amount` later
     skip_collective,  // the rank leaves the call out without noticing
     fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError; a write fails

@@ -25,8 +25,8 @@ namespace rehearse::sim {
 struct NetworkModel {
   VirtualDuration latency = std::chrono::microseconds(5);
   double bytes_per_second = 50e9;
-  // The time that each call of the store takes. If it is more than 0, other ranks may run and timed faults may fire
-  // between two calls of a rank.
+  // The time that each call of the store takes, apart from check(), getNumKeys(), listKeys() and queueLen(). If it is
+  // more than 0, other ranks may run and timed faults may fire between two calls of a rank.
   VirtualDuration store{};
   // Makes each operation longer by up to this fraction: the oracle chooses one of 16 equally spaced values from 0 to
   // `jitter`. If `jitter` is 0, or if an operation takes no time, there is no choice.
