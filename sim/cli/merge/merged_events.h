@@ -7,7 +7,7 @@
 namespace rehearse::cli {
 
 // The last events of several ranks, oldest first, as many as the report of one run has. Each line begins with its time:
-// "1.5 ms  rank 0  barrier #1". Lines with equal times keep their order.
+// "1.5 ms  rank 0  barrier #1 on group "world"". Lines with equal times keep their order.
 std::vector<std::string> merged_events(std::vector<std::string> all);
 
 }  // namespace rehearse::cli

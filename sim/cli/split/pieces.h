@@ -26,7 +26,7 @@ std::string_view to_string(PieceValue::Kind kind);
 std::string type_of(const PieceValue& value);
 
 struct Piece {
-  std::string name;        // in the module of pieces; "forward" if there is only one
+  std::string name;        // in the module of pieces; "forward" if there is only one bucket
   std::size_t bucket = 0;  // the bucket whose gradients its backward fills
   std::vector<PieceValue> inputs, outputs;
   std::shared_ptr<graph::GraphModule> module;
