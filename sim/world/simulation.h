@@ -11,7 +11,7 @@
 
 namespace rehearse::sim {
 
-// The part of the options that applies in every mode.
+// The part of the options that real runs use, too, and the transport, which only real runs use.
 RunRequest request_of(const WorldOptions& options);
 
 // Runs `body` on every rank of a fresh world; a rank that restarts runs it again. Blocks until all ranks have ended.

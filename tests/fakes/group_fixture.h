@@ -58,8 +58,9 @@ class FabricTest : public ::testing::Test {
   FakeFabric fabric{timers, clock, costs};
 };
 
-// Different values on every rank, of either sign. With `special`, floating-point tensors of 16 or more elements also
-// have NaN, -0, numbers at the ends of half's range and, on ranks with even numbers, infinity.
+// Different values on every rank, of either sign. With `special`, floating-point tensors of 16 or more elements, and
+// the real parts of complex ones, also have NaN, -0, numbers at the ends of half's range and, on ranks with even
+// numbers, infinity.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, bool special = false);
 
 // Equal element by element, where NaN equals NaN; for any dtype.

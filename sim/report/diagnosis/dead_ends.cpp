@@ -95,7 +95,7 @@ class DeadEnds {
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
-  // For example "ranks 0-1 wait for it in barrier #2, rank 3 in recv #1".
+  // For example "ranks 0-1 wait for it in barrier #2 on group "world", rank 3 in recv #1 from rank 2 on group "world"".
   std::string held_up(const CommonEnd& cause) const {
     std::vector<std::pair<std::string, std::set<int>>> calls;
     for (const WaitEdge& edge : cause.held_up) {

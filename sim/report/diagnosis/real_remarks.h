@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// Names the settings in `options` that a real run ignores: "[checks] replicas, buffers and [world] memory work in
-// simulations only: this real run ignored them". Empty if there are none, and for a simulation.
+// Names the checks and the memory limit in `options`, because a real run ignores them: "[checks] replicas, buffers and
+// [world] memory work in simulations only: this real run ignored them". Empty if there are none, and for a simulation.
 std::vector<std::string> real_remarks(const WorldOptions& options);
 
 }  // namespace rehearse::sim

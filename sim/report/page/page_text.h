@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 
 // A text as the content of an element or of a quoted attribute. Puts U+FFFD in place of each control character except
-// tab and line end, of each character that reverses the text after it, and of each byte that is not UTF-8.
+// tab and line end, of each character that reverses the text after it, and of bytes that are not UTF-8.
 std::string html_text(std::string_view text);
 
 // JSON as the content of a script element: nothing in it can end that element or begin a comment.

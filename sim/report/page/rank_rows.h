@@ -10,7 +10,7 @@
 
 namespace rehearse::sim {
 
-// The lines of a report's ranks as data of a page. Ranks with the same line share a row. A row has the keys of a line
+// The lines of a report's ranks as data of a page. Each group of rank_groups() is a row. A row has the keys of a line
 // in report.json, without "gave_up_on", "lost" and the empty ones, and with three changes: "ranks" and "waits_for" are
 // runs (rank_runs()), "last" contains the place of the last call, and "times_ns" holds the times of the row's ranks in
 // their order, or one time for all.

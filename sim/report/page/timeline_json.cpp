@@ -54,7 +54,7 @@ class CallWriter {
     return {call.created, call.started == Timeline::kNever ? call.created : call.started};
   }
 
-  // The times of the collective, taken from the first rank whose call ended.
+  // The times of the collective, taken from the first rank whose call started and ended.
   Interval interval_of(const Kind& kind, const Call& call) {
     const auto key = std::uint64_t{kind.group} << 32 | call.number;
     if (const auto known = intervals_.find(key); known != intervals_.end()) return known->second;

@@ -21,15 +21,15 @@ Json rank_times(const std::vector<VirtualTime>& times);
 //     its kind, doubled; plus 1 unless its number follows that of the rank's last collective (or message) on the group
 //     if it does not follow: the distance of the two numbers minus 1
 //     created, relative to the end of the rank's previous call (or to its creation if it never ended)
-//     started, relative to `started` of the first earlier rank whose call of the same collective has ended; without
-//     such a rank, and for messages: relative to `created`
+//     started, relative to `started` of the first earlier rank whose call of the same collective has started and
+//     ended; without such a rank, and for messages: relative to `created`
 //     ended, relative to `ended` of that rank; without such a rank, and for messages: relative to `started`, or to
 //     `created` if the call never started
 //
 //   for each call that failed, how many calls lie between it and the failed call before it ("failed")
 //
-//   number of spans, and for each its name, its beginning relative to the end of the rank's previous span, its end
-//   relative to its beginning
+//   number of spans, and for each its name, its beginning relative to the end of the rank's previous span (or to the
+//   beginning of that span if it never ended), its end relative to its beginning
 //
 // timeline_data.js reads these bytes. If they would be longer than `text_most`, or if the spans' bytes alone would be
 // longer than a third of it, only the latest calls and spans of each rank remain.

@@ -28,7 +28,7 @@ std::string text_of(const exec::RankFailure& failure);
 
 // Joins one line from each of these texts: the exception's own text, the notes that were added to the exception, and
 // the texts of nested exceptions. The line is the first one or, in a text of TorchScript, the one that says what went
-// wrong. If the line is long, takes only its first sentences.
+// wrong. If the line is long, takes only its first sentences or, if these are too long or too short, its first words.
 std::string gist_of(const exec::RankFailure& failure);
 
 // True if the failure is an error that the program seems to have thrown because it had caught a timeout. False if the

@@ -23,7 +23,7 @@ using Reader = JsonReader;
 
 constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
-constexpr std::size_t kRanksListed = 64;  // longer lists of awaited ranks are written as runs
+constexpr std::size_t kRanksListed = 64;  // longer lists of ranks in lines and causes are written as runs
 constexpr int kNoRank = -1;               // for a fault that hit no rank's call
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }

@@ -16,8 +16,9 @@ std::string visible(std::string_view text);
 bool turns_text(std::string_view text);
 
 // `prefix` and `text` (made visible), broken into lines of at most `width` bytes. Lines after the first are indented.
-// Breaks come at double spaces (between parts), and between words only in a part that is longer than a line. A word
-// that is longer than a line stays whole. No line end at the end.
+// Breaks come at double spaces (between parts). They come between words only in a part that is longer than a line, and
+// in the first part if it does not fit behind `prefix`. A word that is longer than a line stays whole. No line end at
+// the end.
 std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent);
 
 // The same for parts that one space separates.

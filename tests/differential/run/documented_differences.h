@@ -15,7 +15,8 @@ bool changed_since(const std::string& error);
 
 // Compares like compare(), with one exception. After the call, the caller may change a tensor that the backward needs.
 // Then eager mode refuses the backward, but a graph may have its own copy of the tensor (docs/COMPILE.md). If only the
-// graph's backward runs, its gradients must equal those of `copies`, a run in which the caller changed a copy.
+// graph's backward runs, its gradients must equal those of `copies`, a run in which the caller changed a copy. Returns
+// nothing if that run throws or has twins (Observed::has_twins), because its gradients then say nothing.
 std::optional<Difference> compare_with_copies(const Observed& eager, const Observed& copies, const Observed& compiled);
 
 // Makes compare() tolerate small differences of floating-point and complex values, because sums over other layouts add

@@ -24,7 +24,7 @@ class GpuWorld : public ::testing::Test {
   void SetUp() override { require(1); }
 };
 
-// Keeps the rank's current stream busy for this time, with a kernel that spins.
+// Keeps the rank's current stream busy for at least this time, with a kernel that spins.
 void keep_busy(std::chrono::milliseconds duration);
 
 }  // namespace rehearse::real

@@ -112,7 +112,7 @@ struct Report {
   std::vector<std::string> remarks;             // what is worth knowing, whatever the verdict
   std::map<std::string, std::uint64_t> checks;  // how often each check held
   std::string replay;                           // the command that repeats this run
-  std::vector<std::string> files;               // the files written besides the report
+  std::vector<std::string> files;               // the files that the run wrote
   std::string hint;                             // how to get a more detailed report; empty: nothing
   // Set if the report explains dumps of a real job instead of a run.
   std::optional<DumpFacts> dumps;

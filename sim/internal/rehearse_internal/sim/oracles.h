@@ -38,7 +38,8 @@ class RoundRobinOracle final : public Oracle {
   }
 };
 
-// A run does not fit the log that it replays. The run cannot go on, so the executor ends its world.
+// A run does not fit the log that it replays. If choose() throws it, the run cannot go on, and the executor ends its
+// world.
 class ReplayError : public std::runtime_error {
  public:
   enum class Problem {

@@ -36,10 +36,11 @@ class CompiledPart {
   CompiledPart(std::shared_ptr<rehearse::graph::GraphModule> part, std::vector<PartInput> inputs);
 
   // Runs the compiled graph, and interprets the original graph under eager autograd. Each of these two graphs gets its
-  // own copies of `inputs`, and runs twice, each time with a backward from all results. If there is a stored form, does
-  // the same with the graph that another back end object has restored from it. Adds a test failure if anything differs:
-  // the bits, sizes, strides or requires_grad of results; the gradients, contents, versions or requires_grad of inputs;
-  // the state of the random generator. `inputs`: one value for each placeholder; tensors must be leaves.
+  // own copies of `inputs`, and runs twice, each time with a backward from all results that require a gradient. If
+  // there is a stored form, does the same with the graph that another back end object has restored from it. Adds a test
+  // failure if anything differs: the values, dtypes, sizes, strides or requires_grad of results; the gradients,
+  // contents, versions or requires_grad of inputs; the state of the random generator. `inputs`: one value for each
+  // placeholder; tensors must be leaves.
   void expect_like_eager(const std::vector<c10::IValue>& inputs) const;
   // The same with the examples for which the graph was compiled.
   void expect_like_eager() const;

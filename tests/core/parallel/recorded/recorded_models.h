@@ -8,7 +8,7 @@
 
 namespace rehearse_test::recorded {
 
-// The models of tests/data/ddp/record_ddp.py, under the names that they have there.
+// The models of tests/data/ddp/models.py, under the names that they have there.
 
 inline torch::nn::Linear linear(int inputs, int outputs, at::ScalarType dtype = at::kDouble) {
   torch::nn::Linear layer(inputs, outputs);
