@@ -12,8 +12,8 @@
 // Pages of runs: report.html, and pages that combine several runs.
 namespace rehearse::sim {
 
-// Writes the page of a finished run. The page shows the calls that the run's event log keeps or, if that log is lost,
-// the calls from files in the folder `results.stored_in`.
+// Writes the page of a run that has ended. The page shows the calls that `results.explained` keeps or, if it is null,
+// those of `results.events`. If both are null, the page shows the calls from a trace.json in `results.stored_in`.
 void write_run_page(std::ostream& out, const RunResults& results);
 
 // The run as data for a page. Files of the same run in `folder` fill in what the report does not have: an earlier

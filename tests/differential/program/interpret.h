@@ -13,7 +13,7 @@ namespace rehearse_test::differential {
 enum class Answer { Ask, First, Second };
 
 // Blocks: a statement sees no values of a block that has ended. Everywhere: a statement sees them. The generator needs
-// Everywhere, and so do programs that return every value (Program::returns_all).
+// Everywhere to look into a block, and so do programs that return every value (Program::returns_all).
 enum class Scope { Blocks, Everywhere };
 
 struct Interpreted {

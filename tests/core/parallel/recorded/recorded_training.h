@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo. Ranks must have the recorded
-// parameters and buffers. If the number of ranks is a power of two, every sum of the first two steps is exact in most
-// cases (Rounding::exact_at_first), so the values after these steps must agree to the bit. All other values agree
-// within rounding, because gloo adds in another order.
+// Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo. The first and the last rank must
+// have the recorded parameters and buffers. If the number of ranks is a power of two, every sum of the first two steps
+// is exact in most cases (Rounding::exact_at_first), so the values after these steps must agree to the bit. All other
+// values agree within rounding, because gloo adds in another order.
 #pragma once
 
 #include <functional>
