@@ -23,7 +23,7 @@ struct Timeline {
   struct Signature {
     std::string name;         // "allreduce"
     std::string fingerprint;  // "allreduce(sum, float32[3], cpu)"
-    std::string label;        // the payload's name; empty: none
+    std::string label;        // the payload's name; empty: none, or unknown (a trace has no labels)
     auto operator<=>(const Signature&) const = default;
   };
   enum class CallType : std::uint8_t { collective, send, receive };
