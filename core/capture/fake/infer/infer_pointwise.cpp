@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <rehearse_internal/capture/fake_errors.h>
 #include "capture/fake/call/result_layout.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/infer/result_dtypes.h"
@@ -13,24 +17,52 @@ namespace {
 bool keeps_strides(const Call& call, const at::Tensor& operand) {
   const std::string& name = call.facts.name;
   if (name == "aten::abs") return operand.is_complex();
-  if (name == "aten::isinf") return !operand.is_floating_point();
-  return name == "aten::frexp.Tensor" || name == "aten::hardtanh" || name == "aten::nan_to_num" ||
-         name == "aten::relu6";
+  if (name == "aten::isinf") return c10::isIntegralType(operand.scalar_type(), true);
+  return name == "aten::deg2rad" || name == "aten::rad2deg" || name == "aten::frexp.Tensor" ||
+         name == "aten::hardtanh" || name == "aten::nan_to_num" || name == "aten::relu6";
 }
 
-// These kernels iterate over the tensor and a number that is broadcast, so they treat no tensor as contiguous.
-bool iterates_with_number(const Call& call) {
+// Kernels that take a number as a second operand broadcast it, so they treat no tensor as contiguous.
+bool iterates_with_number(const std::string& name) {
+  if (name == "aten::pow.Tensor_Scalar") return false;
+  const std::size_t overload = name.find('.');
+  return overload != std::string::npos &&
+         (name.find("Scalar", overload) != std::string::npos || name.find("scalar", overload) != std::string::npos);
+}
+
+// These kernels give no strides to the result that they make.
+bool gives_contiguous(const Call& call, const at::Tensor& operand) {
   const std::string& name = call.facts.name;
-  return name == "aten::__lshift__.Scalar" || name == "aten::__rshift__.Scalar" ||
-         name == "aten::floor_divide.Scalar" || name == "aten::remainder.Scalar_Tensor";
+  return name == "aten::pow.Scalar" || name == "aten::mvlgamma" || (name == "aten::angle" && operand.is_complex());
 }
 
-Layout layout_of(const Call& call, const std::vector<at::Tensor>& operands) {
+bool has_contiguous_strides(const at::Tensor& tensor) {
+  const SymInts strides = contiguous_strides(tensor.sym_sizes());
+  return std::equal(strides.begin(), strides.end(), tensor.sym_strides().begin(),
+                    [](const c10::SymInt& one, const c10::SymInt& other) { return holds(one.sym_eq(other)); });
+}
+
+// isinf() of complex numbers looks at the strided views of their real and imaginary parts, and then joins both results.
+SymInts strides_of_parts(const at::Tensor& complex) {
+  SymInts of_part;
+  for (const c10::SymInt& stride : complex.sym_strides()) of_part.push_back(stride * 2);
+  const SymInts sizes = complex.sym_sizes().vec();
+  return iterated_strides(sizes, {iterated_strides(sizes, {of_part})});
+}
+
+Layout layout_of(const Call& call, std::vector<at::Tensor> operands) {
+  const std::string& name = call.facts.name;
+  // The kernels list these operands in the other order.
+  if (name == "aten::threshold_backward" || name == "aten::leaky_relu_backward") std::swap(operands[0], operands[1]);
+  if (name == "aten::ldexp.Tensor" && operands[0].dim() < operands[1].dim() && !has_contiguous_strides(operands[1])) {
+    throw UnknownShape(name, "its strides depend on how LibTorch computes the power", exec::CallSite::capture());
+  }
   if (operands.size() != 1) return elementwise_layout(operands);
   const at::Tensor& operand = operands.front();
   const SymInts sizes = operand.sym_sizes().vec();
-  if (call.facts.name == "aten::angle" && operand.is_complex()) return {sizes, contiguous_strides(sizes)};
-  if (iterates_with_number(call)) return {sizes, iterated_strides(sizes, {operand.sym_strides().vec()})};
+  if (gives_contiguous(call, operand)) return {sizes, contiguous_strides(sizes)};
+  if (name == "aten::isinf" && operand.is_complex()) return {sizes, strides_of_parts(operand)};
+  if (iterates_with_number(name)) return {sizes, iterated_strides(sizes, {operand.sym_strides().vec()})};
   if (keeps_strides(call, operand)) return {sizes, strides_like(operand, c10::MemoryFormat::Preserve)};
   return elementwise_layout(operands);
 }
