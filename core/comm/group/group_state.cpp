@@ -163,10 +163,10 @@ void GroupState::on_end(RankWork& work) {
 void GroupState::note_known(const RankWork& work) noexcept {
   if (work.timed_out() && !closed()) [[unlikely]]
     timed_out_.try_emplace(work.rank(), title_of(work));
-  const auto type = work.operation.type;
-  if (is_point_to_point(type) || !work.record().is_open()) return;
+  const auto& call = work.operation;
+  if (is_point_to_point(call.type) || is_monitored_barrier(call) || !work.record().is_open()) return;
   auto& known = known_[static_cast<std::size_t>(work.rank())];
-  auto& until = type == c10d::OpType::BARRIER ? known.all : known.collectives;
+  auto& until = call.type == c10d::OpType::BARRIER ? known.all : known.collectives;
   until = std::max(until, work.record().id());
 }
 

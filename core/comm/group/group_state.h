@@ -62,7 +62,8 @@ class GroupState final : public WorkOwner {
 
   // Returns a record_id. The rank knows that its calls before that event have ended: all calls or, if `for_messages` is
   // false, the collectives. It knows this because it has seen the end of a later call, or has waited for all calls
-  // (note_all_known()). A barrier ends after all earlier calls, any other collective after all earlier collectives.
+  // (note_all_known()). A barrier ends after all earlier calls, any other collective after all earlier collectives. The
+  // monitored barrier is exempt from this order (see CollectiveMatcher), so its end says nothing about earlier calls.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];
     return for_messages ? known.all : std::max(known.all, known.collectives);
@@ -101,8 +102,8 @@ class GroupState final : public WorkOwner {
   GroupWorld* world_;
   // A rank knows that its calls before these record_ids have ended.
   struct KnownUntil {
-    std::uint64_t all = 0;          // for all calls: from the last barrier that ended, or from note_all_known()
-    std::uint64_t collectives = 0;  // for collectives: from the last collective that ended and is no barrier
+    std::uint64_t all = 0;          // for all calls: from the last barrier() that ended, or from note_all_known()
+    std::uint64_t collectives = 0;  // for collectives: from the last other collective that ended
   };
   void note_use(const RankWork& work);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: once a rank has seen the end of a group's call in any way, it knows that its earlier collectives on that
-// group have ended. For earlier messages, the call must be a barrier. Only calls whose end the rank cannot know get a
-// remark.
+// group have ended. For earlier messages, the call must be a barrier. A monitored barrier says nothing about earlier
+// calls. Only calls whose end the rank cannot know get a remark.
 #include <functional>
 #include <string>
 #include <vector>
@@ -98,14 +98,33 @@ TEST(Unwaited, Message_IsCoveredByABarrierAlone) {
               IsEmpty());
 }
 
-// A failed barrier, too, tells its rank about earlier calls.
-TEST(Unwaited, MonitoredBarrierThatThrows_CoversWhatCameBefore) {
+// A monitored barrier consists of messages of its own. Neither its success nor its failure says whether earlier calls
+// have ended.
+TEST(Unwaited, MonitoredBarrier_CoversNoEarlierCall) {
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                all_reduce(ctx);
+                ctx.group()->monitoredBarrier({});
+              }),
+              ElementsAre(StartsWith("nobody waited for allreduce #1 on group \"world\" of ranks 0-1")));
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                auto tensor = at::ones({3});
+                if (ctx.rank() == 0) {
+                  ctx.group().send(tensor, 1);
+                } else {
+                  ctx.group().recv(tensor, 0)->wait();
+                }
+                ctx.group()->monitoredBarrier({});
+              }),
+              ElementsAre(HasSubstr("nobody waited for send #1")));
+}
+
+TEST(Unwaited, MonitoredBarrierThatThrows_CoversNoEarlierCall) {
   EXPECT_THAT(remarks_of([](RankContext& ctx) {
                 const auto first = all_reduce(ctx);
                 if (ctx.rank() == 1) return wait_for(first);
                 EXPECT_THROW(ctx.group()->monitoredBarrier({}), TimeoutError);
               }),
-              IsEmpty());
+              ElementsAre(StartsWith("nobody waited for allreduce #1 on group \"world\" of rank 0")));
 }
 
 TEST(Unwaited, Times_CountFromTheLastCallThatWasSeen) {
