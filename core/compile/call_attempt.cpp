@@ -15,7 +15,7 @@ namespace rehearse::compiler {
 Answer CallAttempt::answer() {
   Entry* const hit = find();
   if (hit && call_.options.verify == Verify::Always) return verify_always(*hit);
-  return is_served(hit) ? serve(*hit) : miss(hit != nullptr);
+  return compare_and_answer(hit);
 }
 
 Entry* CallAttempt::find() {
@@ -23,9 +23,22 @@ Entry* CallAttempt::find() {
   return now_ ? entries.find_graph(call_.leaves, call_.state, *now_) : entries.find(call_.leaves, call_.state);
 }
 
-bool CallAttempt::is_served(const Entry* hit) {
-  const bool has_hit = hit != nullptr;
-  return std::exchange(was_compared_, true) ? has_hit : call_.cache.agreement.is_served(has_hit);
+Ability CallAttempt::ability(const Entry* hit) const {
+  if (hit != nullptr) return Ability::serve;
+  const EntryCache& entries = call_.cache.entries;
+  return entries.is_refused() || entries.is_full() ? Ability::run_eagerly : Ability::compile;
+}
+
+Ability CallAttempt::compare(Ability own) {
+  return std::exchange(was_compared_, true) ? own : call_.cache.agreement.compare(own);
+}
+
+Answer CallAttempt::compare_and_answer(Entry* hit) {
+  const Ability all = compare(ability(hit));
+  if (hit != nullptr && all == Ability::serve) return serve(*hit);
+  // If this rank could compile, it runs eagerly for the others.
+  const bool could_compile = ability(nullptr) == Ability::compile;
+  return all == Ability::run_eagerly && could_compile ? run_eagerly() : miss(hit != nullptr);
 }
 
 Answer CallAttempt::serve(Entry& hit) {
@@ -38,25 +51,43 @@ Answer CallAttempt::serve(Entry& hit) {
 }
 
 // Runs the code exactly once, as a call without compile() does. Then an entry with the recorded graph serves the call.
-// If no entry has this graph, a new entry gets it. With guard collectives, each rank tells the others whether it needs
-// a new entry, as soon as it knows.
+// If no entry has this graph, a new entry gets it. With guard collectives, each rank tells the others what it can do,
+// as soon as it knows.
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;
-  const bool is_refused = entries.is_refused();
-  Entry* const known = is_refused ? nullptr : hit.segments ? &hit : entries.find_segmented(call_.leaves, call_.state);
-  if ((is_refused || known) && !is_served(&hit)) return miss(true);
+  if (entries.is_refused()) return refused();
+  Entry* const known = hit.segments ? &hit : entries.find_segmented(call_.leaves, call_.state);
+  if (known) {
+    const Ability all = compare(Ability::serve);
+    if (all == Ability::run_eagerly) return run_eagerly();
+    if (all == Ability::compile) return miss(true);
+  }
   {
     const EntryCache::Lock lock(entries);
     // Another fiber may have refused the function meanwhile.
-    if (entries.is_refused()) return call_.eager();
+    if (entries.is_refused()) return refused();
     auto done = verifier_.run(known, with_sizes_of((known ? *known : hit).capture.shape, call_.leaves),
-                              [this] { is_served(nullptr); });
-    if (auto* const answer = std::get_if<Answer>(&done)) return std::move(*answer);
+                              [this](Ability own) { return compare(own); });
+    if (auto* const answer = std::get_if<Answer>(&done)) {
+      // The code was refused before its first read, and has not run.
+      compare(Ability::run_eagerly);
+      return std::move(*answer);
+    }
     now_ = std::move(std::get<Capture>(done));
   }
-  Entry* const same = find();
-  return is_served(same) ? serve(*same) : miss(same != nullptr);
+  return compare_and_answer(find());
+}
+
+Answer CallAttempt::refused() {
+  compare(Ability::run_eagerly);
+  return call_.eager();
+}
+
+// If the code has run, it must not run again.
+Answer CallAttempt::run_eagerly() {
+  if (!now_) return call_.eager();
+  return call_.eager(call_.run(*now_));
 }
 
 Answer CallAttempt::miss(bool for_others) {
@@ -69,9 +100,7 @@ Answer CallAttempt::miss(bool for_others) {
   }
   const std::vector<GuardFailure> failures = entries.note_failures(call_.leaves, call_.state, for_others);
   if (entries.may_grow()) return compile(failures);
-  if (!now_) return call_.eager();
-  // The code has run, and must not run again.
-  return call_.eager(call_.run(*now_));
+  return run_eagerly();
 }
 
 // With collectives, the other ranks also learn that a compilation failed.

@@ -23,14 +23,20 @@ class CallAttempt {
  private:
   // The entry that serves the call. If the code has run, the entry with the graph that the code gave.
   Entry* find();
-  // With guard collectives, asks the other ranks, at most once in a call, whether the caches of all ranks serve the
-  // call.
-  bool is_served(const Entry* hit);
+  // What this rank can do if `hit` is the entry that serves the call; null: none.
+  Ability ability(const Entry* hit) const;
+  // Compares the abilities of all ranks, at most once in a call. Returns `own` if it has done so before.
+  Ability compare(Ability own);
+  // Compares, and does what all ranks do.
+  Answer compare_and_answer(Entry* hit);
   Answer serve(Entry& hit);
   Answer verify_always(Entry& hit);
   // `for_others`: this rank has an entry, but another rank must compile, and therefore all ranks compile.
   Answer miss(bool for_others);
   Answer compile(const std::vector<GuardFailure>& failures);
+  Answer run_eagerly();
+  // Answers a call of a function that Verify::Always has refused.
+  Answer refused();
 
   Call& call_;
   SegmentedCompiler segments_;

@@ -35,6 +35,7 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
   try {
     Capture made = call_.capture(shape, call_.options.fullgraph ? nullptr : &segmented.capture);
     if (made.refusal.empty()) return made;
+    segmented.owner.compare_call(Ability::run_eagerly);  // first, because the graph may have collectives
     return Refused{note_unrepeatable(std::move(made))};
   } catch (const capture::FakeError& error) {
     give_up(error, segmented);
@@ -117,7 +118,9 @@ SegmentedCompiler::Made SegmentedCompiler::compile() {
 std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& segmented) {
   REHEARSE_CHECK(segmented.capture.was_cut(), call_.options.name);
   if (segmented.capture.has_ended()) {
-    refuse("an eager region changes what a tensor is, or gives one that shares memory with another");
+    refuse(segmented.run.is_entangled()
+               ? "an eager region changes what a tensor is, or gives one that shares memory with another"
+               : "another rank cannot compile the code behind a read or an eager region");
     return std::nullopt;
   }
   if (segmented.run.changed_inputs()) {  // no guard can check for this, because guards only see tensors before the call
@@ -135,11 +138,13 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
 // Follows existing branches. Returns nothing if a read or region gives a value without a branch, if a region changed
 // tensors in a way that the branches do not expect, or if another rank must compile.
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
-  for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
+  for (Step* step = run.next(*hit.segments); step && !run.must_end(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};
     run.run_segment(*step);
     run.run_end(*step);
-    run.compare_next(call_.cache.agreement);
+    run.compare_next(call_.cache.agreement, [&](const PassedStep& passed) {
+      return has_branch(*passed.step, passed.key) || call_.cache.entries.may_grow();
+    });
   }
   return std::nullopt;
 }

@@ -76,12 +76,12 @@ void Verifier::check(Entry& hit) {
 }
 
 std::variant<Answer, Capture> Verifier::run(Entry* known, const std::vector<LeafShape>& shape,
-                                            const std::function<void()>& before_first_read) {
+                                            const std::function<Ability(Ability)>& compare) {
   EntryCache& entries = call_.cache.entries;
   entries.note_verification();
   SegmentRun run(call_.leaves);
   SegmentOwner owner = segments_.growing_owner();
-  if (!known) owner.before_first_read = before_first_read;
+  if (!known) owner.compare_call = compare;
   Segmented segmented{known ? known->segments : std::make_shared<SegmentTree>(), run, std::move(owner)};
   const bool is_full = !known && entries.is_full();
   if (is_full) segmented.capture.stop_after_passed();

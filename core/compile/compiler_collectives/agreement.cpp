@@ -142,16 +142,10 @@ CollectiveLabel Agreement::label() const {
   return {record_->name(), record_->compiles().empty() ? "" : record_->compiles().back().where.describe()};
 }
 
-bool Agreement::is_served(bool hit) {
-  if (!guard_collectives_) return hit;
+Ability Agreement::compare(Ability own) {
+  if (!guard_collectives_) return own;
   record_->agrees();
-  return collectives_->all_hit(hit, {record_->name(), {}});
-}
-
-bool Agreement::all_compile_next(bool has_next) {
-  if (!guard_collectives_) return false;
-  record_->agrees();
-  return !collectives_->all_hit(has_next, {record_->name(), {}});
+  return collectives_->least(own, {record_->name(), {}});
 }
 
 void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries) {

@@ -28,13 +28,11 @@ class Agreement {
 
   void begin_call() noexcept { record_->called(); }
 
-  // Returns whether the cache serves the call. Call it at most once in each call. With guard collectives, returns true
-  // only if the caches of all ranks serve it, and blocks.
-  bool is_served(bool hit);
+  bool has_guard_collectives() const noexcept { return guard_collectives_; }
 
-  // Called after a read or a region: true if some rank has no compiled segment for what follows, so that all ranks
-  // compile it. Blocks with guard collectives; always false without them.
-  bool all_compile_next(bool has_next);
+  // With guard collectives, returns the least ability of all ranks, and blocks. Without them, returns `own`. Call it
+  // once in each call, and once after each read or region unless the ranks have agreed to run the rest eagerly.
+  Ability compare(Ability own);
 
   void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
   void note_eager() noexcept { record_->eager(); }

@@ -2,6 +2,7 @@
 #include "compiler_collectives.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -89,6 +90,21 @@ std::vector<int> ranks_of(c10d::ProcessGroup& group) {
   return ranks;
 }
 
+constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
+    {{Ability::run_eagerly, "eager"}, {Ability::compile, "miss"}, {Ability::serve, "hit"}}};
+
+std::string name_of(Ability ability) {
+  const auto is_it = [&](const auto& named) { return named.first == ability; };
+  return std::find_if(kAbilities.begin(), kAbilities.end(), is_it)->second;
+}
+
+std::optional<Ability> ability_named(const std::string& name) {
+  for (const auto& [ability, text] : kAbilities) {
+    if (name == text) return ability;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
@@ -148,29 +164,32 @@ std::vector<InputFacts> CompilerCollectives::exchange(const InputFacts& mine, co
   return facts;
 }
 
-bool CompilerCollectives::all_hit(bool mine, const CollectiveLabel& label) {
+Ability CompilerCollectives::least(Ability mine, const CollectiveLabel& label) {
   if (group_->getSize() == 1) return mine;
   const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
   connect();
   const auto name = fmt::format("guards of {}", label.function);
   if (store_) {
-    const auto hits = store_->gather(mine ? "hit" : "miss", name);
-    for (std::size_t i = 0; i < hits.size(); ++i) {
-      if (hits[i] != "hit" && hits[i] != "miss") damaged("it is neither hit nor miss", sender(i, label, "guards"));
+    Ability least = mine;
+    const auto all = store_->gather(name_of(mine), name);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto ability = ability_named(all[i]);
+      if (!ability) damaged("it is neither hit, miss nor eager", sender(i, label, "guards"));
+      least = std::min(least, *ability);
     }
-    return std::all_of(hits.begin(), hits.end(), [](const std::string& each) { return each == "hit"; });
+    return least;
   }
   REHEARSE_CHECK(communicator_ != nullptr, name);
   auto& backend = *communicator_;
-  std::vector<at::Tensor> tensors{at::full({1}, mine ? 1 : 0, at::kLong)};
+  std::vector<at::Tensor> tensors{at::full({1}, static_cast<std::int64_t>(mine), at::kLong)};
   const NamedPayload named(backend, tensors[0], name);
   c10d::AllreduceOptions options;
   options.reduceOp = c10d::ReduceOp::MIN;
   backend.allreduce(tensors, options)->wait();
   const std::int64_t least = *tensors[0].const_data_ptr<std::int64_t>();
-  if (least == 0 || least == 1) return least == 1;
+  if (-1 <= least && least <= 1) return static_cast<Ability>(least);
   throw CompileError(fmt::format(
-      "rank {} got {} from the reduction of the {}, to which ranks give 0 or 1: what a rank sent was damaged",
+      "rank {} got {} from the reduction of the {}, to which ranks give -1, 0 or 1: what a rank sent was damaged",
       ranks_of(*group_).at(static_cast<std::size_t>(group_->getRank())), least, name));
 }
 

@@ -32,6 +32,14 @@ struct ErrorText {
 };
 using CompileOutcome = std::variant<GraphHash, ErrorText>;
 
+// What a rank can do with a call, or with the rest of a call after a read or an eager region. With guard collectives,
+// all ranks do the least that one of them can do.
+enum class Ability : std::int8_t {
+  run_eagerly = -1,  // the rank can neither serve nor compile it
+  compile = 0,
+  serve = 1,  // the rank has compiled it already
+};
+
 // Lets the ranks of a group communicate when they compile the same function, like Dynamo's compiler collectives and
 // guard collectives. The messages use their own communicator, "compile of <group>", created at its first use, so they
 // never mix with the user's calls on the group. If the group's back end is Rehearse's own, all objects of a group share
@@ -56,8 +64,8 @@ class CompilerCollectives {
   // are. Two all-gathers.
   std::vector<InputFacts> exchange(const InputFacts& mine, const CollectiveLabel& label);
 
-  // For guard collectives. Returns true if every rank's cache serves the call, or has the next segment. One all-reduce.
-  bool all_hit(bool mine, const CollectiveLabel& label);
+  // For guard collectives. Returns the least ability of all ranks. One all-reduce.
+  Ability least(Ability mine, const CollectiveLabel& label);
 
   // Call it after the compilation. Returns the hashes of all ranks' graphs, by rank of the group; they may differ. If
   // some ranks could not compile, throws CompileError on all ranks with the lowest such rank and its error. If none

@@ -43,6 +43,10 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
   return nullptr;
 }
 
+bool has_branch(const Step& step, const std::string& key) {
+  return std::any_of(step.branches.begin(), step.branches.end(), [&](const auto& branch) { return branch.key == key; });
+}
+
 SegmentRun::SegmentRun(const LeafList& leaves) : leaves_(leaves), sizes_(leaves.size()) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != LeafKind::Tensor || leaves[i].tensor->is_nested()) continue;
@@ -89,11 +93,19 @@ void SegmentRun::run_end(Step& step) {
   passed_.push_back({&step, std::move(read), nullptr, std::move(key)});
 }
 
-void SegmentRun::compare_next(Agreement& agreement) {
-  if (entangled_) return;
+void SegmentRun::compare_next(Agreement& agreement, const std::function<bool(const PassedStep&)>& may_compile) {
+  if (!agreement.has_guard_collectives() || all_run_eagerly_) return;
   REHEARSE_CHECK(!passed_.empty(), values_.size());
   PassedStep& last = passed_.back();
-  last.all_compile = agreement.all_compile_next(find_step(last.step->branches, last.key) != nullptr);
+  Ability own = Ability::serve;
+  if (entangled_) {
+    own = Ability::run_eagerly;
+  } else if (find_step(last.step->branches, last.key) == nullptr) {
+    own = may_compile(last) ? Ability::compile : Ability::run_eagerly;
+  }
+  const Ability all = agreement.compare(own);
+  last.all_compile = all == Ability::compile;
+  all_run_eagerly_ = all == Ability::run_eagerly;
 }
 
 Step* SegmentRun::next(const SegmentTree& tree) const {

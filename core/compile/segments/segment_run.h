@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +34,12 @@ class SegmentRun {
   void run_segment(const Step& step);
   // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
-  // Call it after run_end(). With guard collectives, asks the other ranks whether they have compiled what follows, and
-  // blocks. Does nothing if is_entangled().
-  void compare_next(Agreement& agreement);
+  // Call it after run_end(). With guard collectives, compares what the ranks can do with the rest of the call, and
+  // blocks, unless they have agreed to run it eagerly. `may_compile`: whether what follows the step may be compiled.
+  void compare_next(Agreement& agreement, const std::function<bool(const PassedStep&)>& may_compile);
+  // With guard collectives: the ranks have agreed to run the rest of the call eagerly.
+  void note_all_run_eagerly() noexcept { all_run_eagerly_ = true; }
+  bool all_run_eagerly() const noexcept { return all_run_eagerly_; }
   // The compiled step that follows; null if it must be compiled.
   Step* next(const SegmentTree& tree) const;
   std::vector<c10::IValue> run(const BoundGraph& graph);
@@ -48,6 +52,8 @@ class SegmentRun {
   // True if a region did what later segments do not expect: changed requires_grad, the dtype, the sizes or the strides
   // of an argument, or returned a tensor that shares memory with an argument or another result.
   bool is_entangled() const noexcept { return entangled_; }
+  // True if the rest of the call must run eagerly.
+  bool must_end() const noexcept { return entangled_ || all_run_eagerly_; }
   // True if a segment changed whether an argument, parameter or buffer requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }
   // True if a segment or region changed the sizes of a tensor among the arguments. Then the code cannot run again from
@@ -62,6 +68,7 @@ class SegmentRun {
   std::vector<c10::IValue> values_;
   std::vector<PassedStep> passed_;
   bool entangled_ = false;
+  bool all_run_eagerly_ = false;
   bool changed_inputs_ = false;
 };
 

@@ -57,6 +57,8 @@ struct Branch {
 
 // The compiled step with that key; null if there is none.
 Step* find_step(const std::vector<Branch>& branches, const std::string& key);
+// True if a step with that key follows, compiled or not.
+bool has_branch(const Step& step, const std::string& key);
 
 // The segments of an entry for a function that reads data or has eager regions, as a tree. Several branches may have
 // the same key and different graphs, but only with Verify::Always or guard collectives.

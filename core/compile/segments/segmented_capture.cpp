@@ -163,24 +163,34 @@ void SegmentedCapture::begin_next(const PassedStep& passed) {
                                  passed.step->where);
 }
 
+void SegmentedCapture::compare_call() {
+  if (!owner_.agreement.has_guard_collectives()) return;
+  const Ability all = owner_.compare_call(stop_ ? Ability::run_eagerly : Ability::compile);
+  if (all == Ability::run_eagerly) run_.note_all_run_eagerly();
+}
+
 capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
   Step& step = enter(std::move(found));
   shapes_->count_backwards_apart();
-  if (!std::exchange(was_cut_, true)) owner_.before_first_read();
-  compile(step, end.before);
+  if (!std::exchange(was_cut_, true)) compare_call();
+  if (run_.all_run_eagerly() && !step.segment.run) {
+    step.segment.run = by_operators(step.segment.module);
+  } else {
+    compile(step, end.before);
+  }
+  last_ = &step;
   if (answered_ == run_.passed().size()) {
     broken_ = true;
     run_.run_segment(step);
     run_.run_end(step);
     broken_ = false;
-    run_.compare_next(owner_.agreement);
+    run_.compare_next(owner_.agreement, [this](const PassedStep& passed) { return !stop_ && may_go_on(passed.key); });
   }
   REHEARSE_CHECK(answered_ < run_.passed().size(), owner_.function, answered_, run_.passed().size());
   const PassedStep& passed = run_.passed()[answered_++];
-  last_ = &step;
   capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
   if (answered_ < run_.passed().size()) return answer;
-  if (stop_ || run_.is_entangled() || !may_go_on(passed.key)) {
+  if (stop_ || run_.must_end() || !may_go_on(passed.key)) {
     answer.value_of = end_with_values().value_of;
   } else if (!run_.next(tree_)) {
     begin_next(passed);
@@ -201,8 +211,7 @@ std::function<c10::IValue(std::size_t number)> SegmentedCapture::find_value() co
 }
 
 bool SegmentedCapture::may_go_on(const std::string& key) const {
-  const auto has_key = [&](const Branch& branch) { return branch.key == key; };
-  return std::any_of(last_->branches.begin(), last_->branches.end(), has_key) || owner_.may_branch();
+  return has_branch(*last_, key) || owner_.may_branch();
 }
 
 capture::SegmentAnswer SegmentedCapture::on_read(capture::SegmentEnd end) {
@@ -229,7 +238,9 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
 // again must first repeat the steps that the call has passed.
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
-  owner_.agreement.fail(why);  // first, because the rest of the code may have collectives
+  // First, because the rest of the code may have collectives.
+  owner_.compare_call(Ability::run_eagerly);
+  owner_.agreement.fail(why);
   return run_unfinished(end);
 }
 

@@ -26,8 +26,9 @@ struct SegmentOwner {
   PartitionOptions parts = {};
   // Returns whether another path may be compiled. If not, the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
-  // Called once, when the code comes to its first read or eager region.
-  std::function<void()> before_first_read = [] {};
+  // Called when the code comes to its first read or eager region, and before code runs eagerly because it cannot be
+  // captured. Compares what the ranks can do with the call, unless they have done so before (Agreement::compare()).
+  std::function<Ability(Ability own)> compare_call = [](Ability own) { return own; };
   bool refuse_change = false;  // throws StaleCapture for a segment that differs from the tree
 };
 
@@ -84,6 +85,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   void ask_again(const Step& step) const;
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
   capture::SegmentAnswer end_with_values();
+  void compare_call();
   bool may_go_on(const std::string& key) const;
   void begin_next(const PassedStep& passed);
   [[noreturn]] void throw_not_repeatable(const std::string& difference) const;

@@ -95,8 +95,8 @@ TEST(Agreements, WithoutAGroup_EachRankIsByItself) {
   CompileOptions options;
   options.name = "f";
   Agreement agreement(options);
-  EXPECT_TRUE(agreement.is_served(true));
-  EXPECT_FALSE(agreement.is_served(false));
+  for (const auto own : {Ability::run_eagerly, Ability::compile, Ability::serve})
+    EXPECT_EQ(agreement.compare(own), own);
   agreement.begin_compile({}, 0);
   EXPECT_TRUE(agreement.commit(GraphHash{1}));
   agreement.begin_compile({}, 0);

@@ -55,13 +55,15 @@ TEST_P(CompilerCollectivesTest, Exchange_GivesAllRanksFactsByRank) {
   }
 }
 
-TEST_P(CompilerCollectivesTest, AllHit_IsTheAndOfAll) {
+TEST_P(CompilerCollectivesTest, LeastAbility_IsTheLeastOfAllRanks) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());
-    EXPECT_TRUE(collectives.all_hit(true, kLabel));
-    EXPECT_FALSE(collectives.all_hit(false, kLabel));
-    EXPECT_FALSE(collectives.all_hit(ctx.rank() != ctx.size() - 1, kLabel));
-    EXPECT_EQ(collectives.all_hit(ctx.rank() == 0, kLabel), ctx.size() == 1);
+    for (const auto each : {Ability::run_eagerly, Ability::compile, Ability::serve}) {
+      const bool is_last = ctx.rank() == ctx.size() - 1;
+      EXPECT_EQ(collectives.least(each, kLabel), each);
+      EXPECT_EQ(collectives.least(is_last ? each : Ability::serve, kLabel), each);
+      EXPECT_EQ(collectives.least(is_last ? Ability::serve : each, kLabel), ctx.size() == 1 ? Ability::serve : each);
+    }
   }));
 }
 
@@ -79,7 +81,7 @@ TEST_P(CompilerCollectivesTest, Commit_GivesAllHashesOrTheErrorOfOne) {
     EXPECT_THAT([&] { collectives.commit(mine, kLabel); },
                 testing::ThrowsMessage<CompileError>("rank " + std::to_string(last) +
                                                      " could not compile f for the call at train.cpp:7: no graph"));
-    EXPECT_TRUE(collectives.all_hit(true, kLabel));  // the collectives still work
+    EXPECT_EQ(collectives.least(Ability::serve, kLabel), Ability::serve);  // the collectives still work
   }));
 }
 
@@ -100,8 +102,8 @@ TEST_P(CompilerCollectivesTest, UsersCalls_KeepTheirOrder) {
 TEST_P(CompilerCollectivesTest, ObjectsOfOneGroup_ShareACommunicator) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives first(ctx.group()), second(ctx.group());
-    EXPECT_TRUE((ctx.rank() % 2 == 0 ? first : second).all_hit(true, kLabel));
-    EXPECT_TRUE((ctx.rank() % 3 == 0 ? first : second).all_hit(true, kLabel));
+    EXPECT_EQ((ctx.rank() % 2 == 0 ? first : second).least(Ability::serve, kLabel), Ability::serve);
+    EXPECT_EQ((ctx.rank() % 3 == 0 ? first : second).least(Ability::serve, kLabel), Ability::serve);
   }));
 }
 
@@ -144,14 +146,14 @@ TEST(CompilerCollectivesTest, LoneRank_GetsItsOwnFactsForAllRanks) {
   ASSERT_EQ(all.size(), 1024u);
   EXPECT_EQ(all[0], facts_of(2));
   EXPECT_EQ(all[1023], facts_of(2));
-  EXPECT_TRUE(collectives.all_hit(true, kLabel));
+  EXPECT_EQ(collectives.least(Ability::serve, kLabel), Ability::serve);
   EXPECT_EQ(collectives.commit(GraphHash{3}, kLabel), std::vector<GraphHash>(1024, GraphHash{3}));
 }
 
 TEST(CompilerCollectivesTest, WithoutAGroup_IsRefused) {
   EXPECT_THROW(CompilerCollectives{nullptr}, CompileError);
   const auto bare = c10::make_intrusive<c10d::ProcessGroup>(nullptr, 0, 2);
-  EXPECT_ANY_THROW(CompilerCollectives(bare).all_hit(true, kLabel));
+  EXPECT_ANY_THROW(CompilerCollectives(bare).least(Ability::serve, kLabel));
 }
 
 }  // namespace

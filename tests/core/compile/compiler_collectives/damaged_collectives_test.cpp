@@ -64,7 +64,7 @@ void make_all_collectives(RankContext& ctx) {
   ASSERT_EQ(all.size(), 3u);
   const auto hashes = collectives.commit(GraphHash{7}, kLabel);
   ASSERT_EQ(hashes.size(), 3u);
-  collectives.all_hit(true, kLabel);
+  collectives.least(Ability::serve, kLabel);
 }
 
 // The error that a compiler collective throws on this rank; empty if none does.

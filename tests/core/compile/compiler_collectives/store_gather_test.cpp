@@ -57,8 +57,9 @@ TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
       for (int rank = 0; rank < ctx.size(); ++rank) {
         EXPECT_EQ(all[static_cast<std::size_t>(rank)], fact_of(rank + round));
       }
-      EXPECT_TRUE(collectives.all_hit(true, {"f", ""}));
-      EXPECT_FALSE(collectives.all_hit(ctx.rank() != ctx.size() - 1, {"f", ""}));
+      for (const auto each : {Ability::run_eagerly, Ability::compile, Ability::serve}) {
+        EXPECT_EQ(collectives.least(ctx.rank() == ctx.size() - 1 ? each : Ability::serve, {"f", ""}), each);
+      }
       const auto hashes = collectives.commit(GraphHash{static_cast<std::uint64_t>(ctx.rank())}, {"f", ""});
       EXPECT_EQ(hashes.back(), GraphHash{static_cast<std::uint64_t>(ctx.size() - 1)});
     }
@@ -75,7 +76,7 @@ TEST(StoreGather, KeysOfEarlierRounds_AreDeleted) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
     const auto before = ctx.store()->getNumKeys();
     ctx.group().barrier()->wait();
-    for (int round = 0; round < 5; ++round) collectives.all_hit(true, {"f", ""});
+    for (int round = 0; round < 5; ++round) collectives.least(Ability::serve, {"f", ""});
     ctx.group().barrier()->wait();
     EXPECT_EQ(ctx.store()->getNumKeys() - before, ctx.size() == 1 ? 0 : 2 * ctx.size());
   });
@@ -95,7 +96,8 @@ TEST(StoreGather, DifferentFunctions_AreAnErrorThatNamesThem) {
 TEST(StoreGather, WithoutAStore_IsRefused) {
   World({.ranks = 2}).run([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, nullptr));
-    EXPECT_THAT([&] { collectives.all_hit(true, {"f", ""}); }, ThrowsMessage<CompileError>(HasSubstr("nor a store")));
+    EXPECT_THAT([&] { collectives.least(Ability::serve, {"f", ""}); },
+                ThrowsMessage<CompileError>(HasSubstr("nor a store")));
   });
 }
 
