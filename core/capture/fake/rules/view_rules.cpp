@@ -195,9 +195,9 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
 // split(self, split_size, dim). The number of results must be known, so a guard fixes a symbolic number.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
+  TORCH_CHECK(self.dim() > 0, "split expects at least a 1-dimensional tensor");
   const std::size_t dim = wrap_existing(call.integer(2), self.dim());
   const c10::SymInt size = self.sym_sizes()[dim], each = call.sym_int(1);
-  TORCH_CHECK(self.dim() > 0, "split expects at least a 1-dimensional tensor");
   if (is_known(each.sym_eq(0))) {
     TORCH_SYM_CHECK(size.sym_eq(0), "split_size can only be 0 if dimension size is 0");
     return {std::vector<TensorSpec>{piece_of(self, dim, 0, size)}};

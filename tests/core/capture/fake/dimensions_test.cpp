@@ -3,6 +3,7 @@
 // dimension ends the process, not even a wrong one for a tensor without dimensions. This holds also for operators such
 // as flip, roll and sort, whose kernels check the dimension only when they compute.
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -109,6 +110,23 @@ TEST(FakeDimensions, AreThoseThatRealTensorsTake) {
       }
     }
   }
+}
+
+std::string error_of_split(const at::Tensor& x) {
+  try {
+    x.split(2, 0);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+TEST(FakeDimensions, SplitOfATensorWithoutDimensions_ThrowsTheKernelsError) {
+  const at::Tensor real = at::ones({});
+  const std::string expected = error_of_split(real);
+  FakeMode mode(nullptr);
+  const FakeMode::Scope scope(mode);
+  EXPECT_EQ(error_of_split(make_fake(spec_of(real))), expected);
 }
 
 }  // namespace
