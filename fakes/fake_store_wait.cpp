@@ -44,10 +44,16 @@ void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::mi
 // `timeout` is a copy: if a rank calls setTimeout() during the wait, only later calls use the new value.
 void FakeStore::wait_until_there(const Wish& wish, std::chrono::milliseconds timeout) {
   const std::string* missing = first_missing(wish);
-  if (missing == nullptr) return;
-  if (!exec::this_rank::is_fiber()) time_out(wish, std::chrono::milliseconds::zero());
-  const auto deadline = deadline_of(timeout);
-  for (; missing != nullptr; missing = first_missing(wish)) wait_for(*missing, wish, timeout, deadline);
+  const bool is_fiber = exec::this_rank::is_fiber();
+  if (missing != nullptr) {
+    if (!is_fiber) time_out(wish, std::chrono::milliseconds::zero());
+    const auto deadline = deadline_of(timeout);
+    for (; missing != nullptr; missing = first_missing(wish)) wait_for(*missing, wish, timeout, deadline);
+  }
+  if (!is_fiber || state_->polls_of_.empty()) return;
+  const auto polls = state_->polls_of_.find(exec::this_rank::rank());
+  if (polls != state_->polls_of_.end() && polls->second.call == wish.what && polls->second.keys == wish.keys)
+    state_->forget_polls();
 }
 
 void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chrono::milliseconds timeout,
@@ -67,6 +73,7 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   if (first_missing(wish) == nullptr) return;
   exec::this_rank::note_given_up(observer);
   state_->note_wait_in_vain({exec::this_rank::rank(), observer.describe(), timeout});
+  state_->note_poll(wish.what, wish.keys);  // a loop of waits with short timeouts polls
   time_out(wish, timeout);
 }
 

@@ -83,7 +83,8 @@ std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
 
 const std::string* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
   const auto polls = record_.polls.find(fiber.rank);
-  const bool pauses = fiber.fiber_of_rank == 0 && !fiber.polls && !fiber.any_rank && fiber.waits_for.empty();
+  const bool waits_for_others = fiber.was_blocked && fiber.any_rank;
+  const bool pauses = fiber.fiber_of_rank == 0 && !fiber.polls && !waits_for_others && fiber.waits_for.empty();
   return pauses && polls != record_.polls.end() ? &polls->second : nullptr;
 }
 

@@ -30,8 +30,8 @@ class RankOutcomes {
   // because its wait became its rank's failure: the place at which the exception was thrown. Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
-  // The call of the store in which the fiber polls, if it is in a pause between two polls; null: it is not, or nobody
-  // knows. Lives as long as the record.
+  // The call of the store in which the fiber polls, if it is in a pause between two polls, or if its last poll has just
+  // ended; null: it is not, or nobody knows. Lives as long as the record.
   const std::string* poll_of(const exec::BlockedFiber& fiber) const;
 
   // The place of the call; empty unless call sites were captured.

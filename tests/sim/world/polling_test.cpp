@@ -21,7 +21,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::EndsWith;
+using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::StartsWith;
 
 class Polling : public testing::TestWithParam<std::tuple<int, std::uint64_t>> {
@@ -178,6 +180,55 @@ TEST(PollForEver, OfTheSecondOfTwoCalls_NamesThatCall) {
   const auto report = World({.ranks = 2, .timeout = 0ms, .explain_failures = false}).run(body);
   EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
   EXPECT_THAT(report.headline, StartsWith("rank 1 polls allreduce #2 on group \"world\" forever, at "));
+}
+
+// Rank 1 waits for a key again and again, with short timeouts and pauses. Rank 2 always has something to do. All others
+// wait for these two ranks.
+Report wait_in_vain(const World::Body& wait, std::uint64_t steps_max = 1'000'000) {
+  return World({.ranks = 4, .steps_max = steps_max, .explain_failures = false}).run([&](RankContext& ctx) {
+    if (ctx.rank() == 1) wait(ctx);
+    while (ctx.rank() == 2) {
+      ctx.store()->set("other", "0");
+      exec::this_rank::sleep_for(700ms);
+    }
+    ctx.group().barrier()->wait();
+  });
+}
+
+void wait_and_pause(c10d::Store& store) {
+  try {
+    store.wait({"never"}, 1s);
+  } catch (const c10::DistStoreError&) {
+  }
+  exec::this_rank::sleep_for(5s);
+}
+
+TEST(WaitsInVain, WithPauses_NameTheKey) {
+  const auto wait = [](RankContext& ctx) {
+    for (;;) wait_and_pause(*ctx.store());
+  };
+  const auto timeout = wait_in_vain(wait);
+  EXPECT_EQ(timeout.verdict, Verdict::timeout);
+  EXPECT_THAT(
+      timeout.headline,
+      StartsWith("rank 1 was still polling in store wait for key \"never\", which was not set, at polling_test.cpp:"));
+  const auto budget = wait_in_vain(wait, 1'000);
+  EXPECT_EQ(budget.verdict, Verdict::step_budget);
+  EXPECT_EQ(budget.rank_lines[1].doing, "a sleep between polls in store wait for key \"never\"");
+}
+
+TEST(WaitsInVain, UntilTheKeyIsThere_AreOver) {
+  const auto report = wait_in_vain(
+      [](RankContext& ctx) {
+        for (int i = 0; i < 5; ++i) wait_and_pause(*ctx.store());
+        ctx.store()->set("never", "0");
+        ctx.store()->wait({"never"}, 1s);
+        for (;;) exec::this_rank::sleep_for(1s, "a computation");
+      },
+      70);
+  EXPECT_EQ(report.verdict, Verdict::step_budget);
+  EXPECT_THAT(report.rank_lines[1].doing, Not(HasSubstr("poll")));
+  EXPECT_LT(report.end_time, kTimeZero + 40s);  // soon after the waits, which would otherwise count as polls
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndSeeds, Polling,
