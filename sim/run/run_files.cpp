@@ -31,7 +31,7 @@ constexpr std::array kReportFiles{
         [](std::ostream& out, const RunResults& results) { write_chrome_trace(out, *results.events, results.report); }},
     ReportFile{"flight_recorder", "flight_recorder.json", Events::all,
                [](std::ostream& out, const RunResults& results) {
-                 write_flight_recorder(out, *results.events, results.report.ranks);
+                 write_flight_recorder(out, *results.events, results.report);
                }},
     ReportFile{"calls", "calls.json", Events::all,
                [](std::ostream& out, const RunResults& results) { write_calls(out, listed_calls(*results.events)); },

@@ -52,17 +52,21 @@ bool is_of(const Json& facts, const Report& report) {
          says("identity", identity_text(report));
 }
 
-// `same_run`: the caller knows that the trace belongs to this run. A merged trace does not say to which run it belongs.
+// `same_run`: the caller knows that the files belong to this run. Merged files do not say to which run they belong.
 std::optional<Timeline> stored_timeline(const Report& report, const path& folder, bool same_run) {
-  auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
-    const auto json = parse_json(text);
-    const auto* const facts = json.find("otherData");
+  const auto json_of_run = [&](const std::string& text, const char* key) {
+    auto json = parse_json(text);
+    const auto* const facts = json.find(key);
     if (!same_run && (facts == nullptr || !is_of(*facts, report))) throw JsonError("is of another run");
-    return timeline_in_trace(json, report.ranks);
+    return json;
+  };
+  auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
+    return timeline_in_trace(json_of_run(text, "otherData"), report.ranks);
   });
   if (!timeline) return timeline;
-  if (auto files = stored(folder / "flight_recorder.json", files_in_flight_recorder))
-    timeline->files = std::move(*files);
+  auto files = stored(folder / "flight_recorder.json",
+                      [&](const std::string& text) { return files_in_flight_recorder(json_of_run(text, "run")); });
+  if (files) timeline->files = std::move(*files);
   return timeline;
 }
 

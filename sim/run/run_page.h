@@ -18,7 +18,7 @@ void write_run_page(std::ostream& out, const RunResults& results);
 
 // The run as data for a page. Files of the same run in `folder` fill in what the report does not have: an earlier
 // report.html, or otherwise trace.json and, for the paths of source files, flight_recorder.json. Ignores files that are
-// missing or damaged, and a page or a trace of another run.
+// missing, damaged or of another run.
 Json stored_page_run(const Report& report, const std::filesystem::path& folder);
 
 }  // namespace rehearse::sim

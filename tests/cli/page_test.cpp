@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class Pages : public ::testing::Test {
@@ -113,6 +115,30 @@ TEST_F(Pages, Html_TakesNothingOfAnotherRun) {
   const auto run = run_in("skip/report.html");
   EXPECT_FALSE(run.contains("timeline"));
   EXPECT_EQ(run["report"]["seed"], "0x1");
+}
+
+TEST_F(Pages, Html_TakesNoPathsFromTheFlightRecordOfAnotherRun) {
+  scenario("skip");
+  const auto out = folder_ / "rehearse-out/skip";
+  write_file(folder_ / "job.cpp", std::string(2'000, '\n'));
+  // The flight record of a run, as if call sites had been captured, of a program built from the file in this folder.
+  const auto record_of = [&](const std::string& seed) {
+    EXPECT_EQ(job({"run", "skip.toml", "--quiet", "--seed=" + seed}).exit_code, 3);
+    const std::string frames =
+        R"("frames":[{"name":"f","filename":")" + (folder_ / "job.cpp").string() + R"(","line":1}])";
+    return std::regex_replace(read_file(out / "flight_recorder.json"), std::regex(R"("frames":\[\])"), frames);
+  };
+  const auto page_with = [&](const std::string& record) {
+    std::filesystem::remove(out / "report.html");
+    write_file(out / "flight_recorder.json", record);
+    EXPECT_EQ(job({"html", "rehearse-out/skip/run.rlog"}).out, "page: rehearse-out/skip/report.html\n");
+    return run_in("skip/report.html");
+  };
+  const auto other = record_of("2"), own = record_of("1");
+  EXPECT_EQ(page_with(own)["sources"][0]["path"], (folder_ / "job.cpp").string());
+  const auto run = page_with(other);
+  EXPECT_TRUE(run.contains("timeline"));
+  EXPECT_THAT(run["sources"], IsEmpty());
 }
 
 TEST_F(Pages, Html_WritesToTheGivenPath) {

@@ -39,9 +39,9 @@ struct Answers {
   std::vector<int> run_names;
 };
 
-std::string recording_of(const rehearse::World& world, int ranks) {
+std::string recording_of(const rehearse::World& world, const Report& report) {
   std::ostringstream out;
-  rehearse::sim::write_flight_recorder(out, world.events(), ranks);
+  rehearse::sim::write_flight_recorder(out, world.events(), report);
   return out.str();
 }
 
@@ -68,7 +68,7 @@ std::optional<Answers> answers_to(const Entry& entry) {
     rehearse::World world(options);
     auto run = world.run([&entry](RankContext& ctx) { entry.program(ctx, false); });
     if (run.verdict == Verdict::ok) continue;
-    const auto recording = recording_of(world, run.ranks);
+    const auto recording = recording_of(world, run);
     leave(std::string(entry.report), recording);
     auto named = rehearse::sim::culprits_of(run);
     return Answers{std::string(entry.report), std::move(run), explained(recording), std::move(named)};

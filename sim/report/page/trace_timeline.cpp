@@ -120,18 +120,16 @@ Timeline timeline_in_trace(const Json& trace, int ranks) {
   return TraceTimeline(ranks).make(JsonReader(trace, kTrace));
 }
 
-std::map<std::string, std::string> files_in_flight_recorder(const std::string& record) {
-  constexpr std::string_view kRecord = "flight record";
-  const Json json = parsed_json(record, kRecord);
+std::map<std::string, std::string> files_in_flight_recorder(const Json& record) {
   SourceFiles files;
   try {
-    for (const auto& of_rank : json.at("entries").items()) {
+    for (const auto& of_rank : record.at("entries").items()) {
       for (const auto& entry : of_rank.items()) {
         for (const auto& frame : entry.at("frames").items()) files.add(frame.at("filename").get<std::string>());
       }
     }
   } catch (const JsonError& error) {
-    throw ReportFormatError(fmt::format("is no {} of rehearse: {}", kRecord, error.what()));
+    throw ReportFormatError(fmt::format("is no flight record of rehearse: {}", error.what()));
   }
   return files.unambiguous();
 }

@@ -14,6 +14,6 @@ Timeline timeline_in_trace(const Json& trace, int ranks);
 
 // The paths of the files that the stacks in a flight_recorder.json name, as in Timeline::files. Throws
 // ReportFormatError.
-std::map<std::string, std::string> files_in_flight_recorder(const std::string& record);
+std::map<std::string, std::string> files_in_flight_recorder(const Json& record);
 
 }  // namespace rehearse::sim

@@ -11,6 +11,7 @@
 #include <rehearse_internal/comm/operation.h>
 
 #include "report/writers/json.h"
+#include "report/writers/run_facts.h"
 #include "report/writers/text_lines.h"
 #include "report/writers/trace_slices.h"
 
@@ -29,7 +30,7 @@ class TraceWriter {
 
   void write() {
     const auto slices = slices_of(events_, report_.end_time, report_.stuck_since);
-    out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << json_text(facts()) << ",\"traceEvents\":[";
+    out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << json_text(run_facts(report_)) << ",\"traceEvents\":[";
     name_ranks();
     for (const Slice& slice : slices) put(slice_event(slice));
     put_spans();
@@ -42,13 +43,6 @@ class TraceWriter {
   void put(Json event) {
     out_ << (first_ ? "\n" : ",\n") << json_text(std::move(event));
     first_ = false;
-  }
-
-  Json facts() const {
-    return {{"program", report_.program},
-            {"seed", fmt::format("{:#x}", report_.seed)},
-            {"verdict", to_string(report_.verdict)},
-            {"identity", fmt::format("{:#x}", report_.identity)}};
   }
 
   void name_ranks() {

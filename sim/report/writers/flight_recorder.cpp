@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "report/writers/json.h"
+#include "report/writers/run_facts.h"
 
 namespace rehearse::sim {
 namespace {
@@ -101,10 +102,10 @@ void write_list(std::ostream& out, const Items& items, const Make& make) {
 
 }  // namespace
 
-void write_flight_recorder(std::ostream& out, const comm::EventLog& events, int ranks) {
-  std::vector<std::vector<comm::Event>> of_ranks(static_cast<std::size_t>(ranks));
+void write_flight_recorder(std::ostream& out, const comm::EventLog& events, const Report& report) {
+  std::vector<std::vector<comm::Event>> of_ranks(static_cast<std::size_t>(report.ranks));
   for (const auto& event : events.kept()) of_ranks[static_cast<std::size_t>(event.rank)].push_back(event);
-  out << "{\"version\":\"" << kVersion << "\",\n\"groups\":[";
+  out << "{\"version\":\"" << kVersion << "\",\n\"run\":" << json_text(run_facts(report)) << ",\n\"groups\":[";
   write_list(out, groups_of(events), group_of);
   out << "\n],\n\"entries\":[";
   const char* before = "";

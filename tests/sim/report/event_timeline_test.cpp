@@ -156,10 +156,10 @@ TEST(TraceTimelines, OtherFiles_AreRefusedWithWhatIsWrong) {
 
 TEST(TraceTimelines, FlightRecord_HasPathsOfFilesUnlessTwoHaveOneName) {
   const auto entry = [](const std::string& path) { return R"({"frames":[{"filename":")" + path + "\"}]}"; };
-  const auto files = files_in_flight_recorder("{\"entries\":[[" + entry("/a/x.cpp") + "," + entry("/a/y.cpp") + "],[" +
-                                              entry("/b/y.cpp") + "]]}");
+  const auto files = files_in_flight_recorder(
+      parse_json("{\"entries\":[[" + entry("/a/x.cpp") + "," + entry("/a/y.cpp") + "],[" + entry("/b/y.cpp") + "]]}"));
   EXPECT_EQ(files, (std::map<std::string, std::string>{{"x.cpp", "/a/x.cpp"}}));
-  EXPECT_THROW(files_in_flight_recorder("{\"entries\":[{}]}"), ReportFormatError);
+  EXPECT_THROW(files_in_flight_recorder(parse_json("{\"entries\":[{}]}")), ReportFormatError);
 }
 
 }  // namespace

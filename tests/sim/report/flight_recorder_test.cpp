@@ -14,12 +14,17 @@ namespace {
 
 std::string written(const comm::EventLog& log, int ranks) {
   std::ostringstream out;
-  write_flight_recorder(out, log, ranks);
+  Report report;
+  report.program = "lm_ddp";
+  report.seed = 7;
+  report.ranks = ranks;
+  report.identity = 0xC0FFEE;
+  write_flight_recorder(out, log, report);
   return out.str();
 }
 
 // Contract: keys, types and order are those that c10d's flight recorder writes and its analyzer reads. But the
-// recording is of all ranks: `entries` has a list for each rank.
+// recording is of all ranks: `entries` has a list for each rank, and `run` says to which run it belongs.
 TEST(FlightRecorder, GroupsOnceAndTheEntriesOfEachRank) {
   EventLogMaker made(3);
   made.writer.add_group({"tensor_parallel", "undefined", {1}});
@@ -30,6 +35,7 @@ TEST(FlightRecorder, GroupsOnceAndTheEntriesOfEachRank) {
   EXPECT_EQ(
       written(made.log, 3),
       R"({"version":"2.10",
+"run":{"program":"lm_ddp","seed":"0x7","verdict":"OK","identity":"0xc0ffee"},
 "groups":[
 {"name":"world","desc":"default_pg","ranks":[0,1,2]},
 {"name":"tensor_parallel","desc":"undefined","ranks":[1]}
