@@ -2,6 +2,7 @@
 #include "stack_overflow.h"
 
 #include <algorithm>
+#include <mutex>
 #include <vector>
 
 #include <unistd.h>
@@ -17,6 +18,10 @@
 namespace rehearse::exec {
 namespace {
 
+// Worlds of several threads share the handler. The first guard installs it, and the last one restores the handler
+// before.
+std::mutex g_guards_mutex;
+int g_guards = 0;
 struct sigaction g_previous_action{};
 constinit thread_local std::size_t t_stack_bytes = 0;  // for fibers of the world on this thread, as requested
 
@@ -55,15 +60,19 @@ StackOverflowGuard::StackOverflowGuard(std::size_t stack_bytes) {
   stack.ss_sp = signal_stack.data();
   stack.ss_size = signal_stack.size();
   ::sigaltstack(&stack, &previous_stack_);
+  const std::lock_guard lock(g_guards_mutex);
+  if (g_guards++ > 0) return;
   struct sigaction action{};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  ::sigaction(SIGSEGV, &action, &previous_);
-  g_previous_action = previous_;
+  ::sigaction(SIGSEGV, &action, &g_previous_action);
 }
 
 StackOverflowGuard::~StackOverflowGuard() {
-  ::sigaction(SIGSEGV, &previous_, nullptr);
+  {
+    const std::lock_guard lock(g_guards_mutex);
+    if (--g_guards == 0) ::sigaction(SIGSEGV, &g_previous_action, nullptr);
+  }
   if (previous_stack_.ss_sp == nullptr) previous_stack_.ss_flags = SS_DISABLE;
   ::sigaltstack(&previous_stack_, nullptr);
 }

@@ -7,7 +7,8 @@
 namespace rehearse::exec {
 
 // While it lives, a fiber that runs into its guard page writes a message to stderr (rank, stack size, the option to
-// raise). Every SIGSEGV, this one too, goes to the previous handler. If there is none, it ends the process.
+// raise). Every SIGSEGV, this one too, goes to the handler before the first of the guards that live. If there is none,
+// it ends the process. Several threads may have guards at the same time.
 class StackOverflowGuard {
  public:
   // `stack_bytes`: the stack size of the fibers of this thread's world, for the message.
@@ -17,7 +18,6 @@ class StackOverflowGuard {
   ~StackOverflowGuard();
 
  private:
-  struct sigaction previous_{};
   stack_t previous_stack_{};
 };
 

@@ -2,10 +2,14 @@
 // If a rank runs out of stack, the message names the option to raise.
 #include <csignal>
 #include <cstdint>
+#include <latch>
+#include <optional>
+#include <thread>
 
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/fiber/asan.h"
+#include "exec/fiber/stack_overflow.h"
 
 #include "core/exec/world_fixture.h"
 
@@ -60,6 +64,44 @@ TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
         });
       },
       ended_by_the_fault, kOfNullPointer);
+}
+
+volatile std::sig_atomic_t g_faults = 0;
+
+void count_fault(int) { g_faults = g_faults + 1; }
+
+auto handler_of_faults() {
+  struct sigaction now{};
+  ::sigaction(SIGSEGV, nullptr, &now);
+  return now.sa_handler;
+}
+
+// Worlds on two threads: the program's own handler gets every fault once, whichever world ends first.
+TEST(StackOverflow, GuardsOfTwoThreads_LeaveFaultsToTheHandlerBefore) {
+  for (const bool ends_last : {false, true}) {
+    auto* const before = ::signal(SIGSEGV, count_fault);
+    g_faults = 0;
+    std::optional<StackOverflowGuard> guard(std::in_place, 4096);
+    std::latch stands(1), may_end(1);
+    std::thread other([&] {
+      const StackOverflowGuard second(4096);
+      stands.count_down();
+      may_end.wait();
+    });
+    stands.wait();
+    std::raise(SIGSEGV);
+    EXPECT_EQ(g_faults, 1);
+    if (!ends_last) guard.reset();
+    std::raise(SIGSEGV);
+    EXPECT_EQ(g_faults, 2);
+    EXPECT_NE(handler_of_faults(), count_fault);
+    may_end.count_down();
+    other.join();
+    EXPECT_EQ(handler_of_faults() == count_fault, !ends_last);
+    guard.reset();
+    EXPECT_EQ(handler_of_faults(), count_fault);
+    ::signal(SIGSEGV, before);
+  }
 }
 
 }  // namespace
