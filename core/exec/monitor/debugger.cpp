@@ -2,6 +2,7 @@
 #include "debugger.h"
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include "exec/fiber/fiber.h"
@@ -21,8 +22,14 @@ RehearseDebuggerTable rehearse_debugger_table{1, nullptr, nullptr, 0, 0, 0, 0, 0
 }
 
 namespace rehearse::exec {
+namespace {
 
-DebuggerView::DebuggerView(const void* fibers, const void* current) {
+std::mutex g_table_mutex;  // worlds of several threads begin and end at the same time
+
+}  // namespace
+
+DebuggerView::DebuggerView(const void* fibers, const void* current) : fibers_(fibers) {
+  const std::lock_guard lock(g_table_mutex);
   rehearse_debugger_table = {.version = 1,
                              .fibers = fibers,
                              .current = current,
@@ -34,6 +41,9 @@ DebuggerView::DebuggerView(const void* fibers, const void* current) {
                              .stack_top = offsetof(Fiber, stack) + offsetof(boost::context::stack_context, sp)};
 }
 
-DebuggerView::~DebuggerView() { rehearse_debugger_table.fibers = nullptr; }
+DebuggerView::~DebuggerView() {
+  const std::lock_guard lock(g_table_mutex);
+  if (rehearse_debugger_table.fibers == fibers_) rehearse_debugger_table.fibers = nullptr;
+}
 
 }  // namespace rehearse::exec

@@ -16,7 +16,7 @@ struct RehearseDebuggerTable {
   std::uint64_t rank, fiber_of_rank, state, context, stack_size, stack_top;
 };
 
-// The table of the world that began last, on any thread. The end of any world empties it.
+// The table of the world that began last, on any thread. The end of that world empties it.
 extern RehearseDebuggerTable rehearse_debugger_table;
 
 // The debugger calls it to learn what blocks a fiber. The text is valid until the next call.
@@ -27,13 +27,16 @@ namespace rehearse::exec {
 
 class Fiber;
 
-// The constructor registers a world in the table. The destructor empties the table.
+// The constructor registers a world in the table. The destructor empties the table, unless a later world has taken it.
 class DebuggerView {
  public:
   DebuggerView(const void* fibers, const void* current);
   DebuggerView(const DebuggerView&) = delete;
   DebuggerView& operator=(const DebuggerView&) = delete;
   ~DebuggerView();
+
+ private:
+  const void* const fibers_;
 };
 
 }  // namespace rehearse::exec

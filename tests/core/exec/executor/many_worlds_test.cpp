@@ -2,12 +2,16 @@
 // A thousand worlds, one after another, need the memory of one. Threads that have ended give back their stacks.
 #include <condition_variable>
 #include <future>
+#include <latch>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
 #include <vector>
 
+#include <rehearse_internal/exec/native_scope.h>
 #include <rehearse_internal/exec/this_rank.h>
+
+#include "exec/monitor/debugger.h"
 
 #include "core/exec/process_memory.h"
 #include "core/exec/world_fixture.h"
@@ -82,6 +86,28 @@ TEST(ManyWorlds, ThreadsThatHaveEnded_GiveTheirStacksBack) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_LT(memory_maps(), before + 8 * kThreads);
+}
+
+// The debugger's table shows the world that began last until that world ends, whichever worlds end before it.
+TEST(ManyWorlds, DebuggerTable_OutlivesAnEarlierWorld) {
+  std::latch first_runs(1), second_runs(1);
+  std::thread first([&] {
+    World(1).run([&](int) {
+      const NativeScope waits_for_threads;
+      first_runs.count_down();
+      second_runs.wait();
+    });
+  });
+  first_runs.wait();
+  World(1).run([&](int) {
+    const auto* const fibers = rehearse_debugger_table.fibers;
+    const NativeScope waits_for_threads;
+    second_runs.count_down();
+    first.join();
+    EXPECT_NE(fibers, nullptr);
+    EXPECT_EQ(rehearse_debugger_table.fibers, fibers);
+  });
+  EXPECT_EQ(rehearse_debugger_table.fibers, nullptr);
 }
 
 }  // namespace
