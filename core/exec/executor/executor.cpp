@@ -56,7 +56,7 @@ InterruptedAgain::InterruptedAgain(Interruption place) noexcept { t_interrupted_
 InterruptedAgain::~InterruptedAgain() { t_interrupted_again = {}; }
 Interruption InterruptedAgain::place() noexcept { return t_interrupted_again; }
 
-constinit std::atomic<bool> interrupt_flag{false};
+constinit std::atomic<unsigned> interrupt_requests{0};
 constinit thread_local Fiber* t_current_fiber = nullptr;
 constinit thread_local Fiber* t_native_fiber = nullptr;
 constinit thread_local const NativeCode* t_native_code = nullptr;

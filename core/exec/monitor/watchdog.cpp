@@ -137,7 +137,7 @@ class Watchdog {
   // Call it with the lock held, so that neither a limit nor its run can end during the call of overdue().
   void enforce_limits(Time now) {
     for (const auto& limit : limits_) {
-      if (now >= limit->until && !limit->over.exchange(true)) request_interrupt();
+      if (now >= limit->until && !limit->over.exchange(true)) request_interrupt_of_limit();
       if (limit->is_reported || now < limit->until + kGrace) continue;
       limit->is_reported = true;
       const auto is_its = [&](const Run& run) { return run.thread == limit->thread; };
@@ -191,7 +191,7 @@ TimeLimit::TimeLimit(std::chrono::nanoseconds limit, Overdue overdue)
 
 TimeLimit::~TimeLimit() {
   Watchdog::of_process().remove(state_);
-  if (is_over()) clear_interrupt();
+  if (is_over()) clear_interrupt_of_limit();
 }
 
 bool TimeLimit::is_over() const noexcept { return state_->over; }

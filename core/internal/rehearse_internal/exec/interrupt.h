@@ -11,13 +11,25 @@
 // computes without switching does not notice. The request stays until it is cleared, and affects only where a run ends.
 namespace rehearse::exec {
 
-extern constinit std::atomic<bool> interrupt_flag;  // use the functions below
+// Use the functions below. The lowest bit is the request that clear_interrupt() withdraws. The other bits count the
+// time limits that ask. One word holds both, because each switch reads it.
+extern constinit std::atomic<unsigned> interrupt_requests;
+inline constexpr unsigned kInterruptOfALimit = 2;
 
-inline void request_interrupt() noexcept { interrupt_flag.store(true, std::memory_order_relaxed); }
-inline void clear_interrupt() noexcept { interrupt_flag.store(false, std::memory_order_relaxed); }
-inline bool interrupt_requested() noexcept { return interrupt_flag.load(std::memory_order_relaxed); }
+inline void request_interrupt() noexcept { interrupt_requests.fetch_or(1, std::memory_order_relaxed); }
+inline void clear_interrupt() noexcept { interrupt_requests.fetch_and(~1u, std::memory_order_relaxed); }
+inline bool interrupt_requested() noexcept { return interrupt_requests.load(std::memory_order_relaxed) != 0; }
 
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes it");
+// For TimeLimit. Its request is apart from those of others, so that neither withdraws the other's. Call both equally
+// often.
+inline void request_interrupt_of_limit() noexcept {
+  interrupt_requests.fetch_add(kInterruptOfALimit, std::memory_order_relaxed);
+}
+inline void clear_interrupt_of_limit() noexcept {
+  interrupt_requests.fetch_sub(kInterruptOfALimit, std::memory_order_relaxed);
+}
+
+static_assert(std::atomic<unsigned>::is_always_lock_free, "a signal handler writes it");
 
 // The place at which a run was interrupted: the number of the switch that the run counted but did not make, and the
 // virtual time.

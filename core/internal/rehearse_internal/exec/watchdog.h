@@ -56,7 +56,7 @@ class TimeLimit {
   TimeLimit(std::chrono::nanoseconds limit, Overdue overdue);
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
-  // Withdraws the request to end, if the object has made it.
+  // Withdraws the request to end, if the object has made it. Requests of others stay.
   ~TimeLimit();
 
   // Whether the object has asked the run to end.

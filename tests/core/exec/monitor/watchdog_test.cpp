@@ -197,6 +197,35 @@ TEST(TimeLimits, RunThatSwitchesForEver_IsInterrupted) {
   }
 }
 
+// A Ctrl-C that comes after the limit is another request, and the limit does not withdraw it.
+TEST(TimeLimits, RequestOfAnother_OutlivesTheLimit) {
+  {
+    const TimeLimit limit(1ms, [](const Found&) {});
+    while (!limit.is_over()) std::this_thread::yield();
+    request_interrupt();
+  }
+  EXPECT_TRUE(interrupt_requested());
+  clear_interrupt();
+  EXPECT_FALSE(interrupt_requested());
+}
+
+// Each limit that is over asks until its own end.
+TEST(TimeLimits, TwoThatAreOver_AskUntilBothEnd) {
+  const auto is_over = [](const TimeLimit& limit) {
+    while (!limit.is_over()) std::this_thread::yield();
+  };
+  {
+    const TimeLimit outer(1ms, [](const Found&) {});
+    is_over(outer);
+    {
+      const TimeLimit inner(1ms, [](const Found&) {});
+      is_over(inner);
+    }
+    EXPECT_TRUE(interrupt_requested());
+  }
+  EXPECT_FALSE(interrupt_requested());
+}
+
 TEST(TimeLimits, RunThatEndsBefore_NoticesNothing) {
   const TimeLimit limit(1h, [](const Found&) { FAIL() << "it has an hour"; });
   World w(3);
