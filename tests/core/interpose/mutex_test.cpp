@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mutexes of all kinds exclude other ranks, although libc sees one thread.
 #include <condition_variable>
+#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -227,6 +228,30 @@ TEST_P(Mutex, SharedWithAThread_ReallyBlocks) {
   outside.join();
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(count, rounds + 20 * ranks());
+}
+
+// The thread unlocks only after the rank has given up.
+TEST(MutexOfAThread, TimedLock_GivesUp) {
+  std::timed_mutex mutex;
+  std::latch is_held(1), may_unlock(1);
+  std::thread outside([&] {
+    const std::lock_guard lock(mutex);
+    is_held.count_down();
+    may_unlock.wait();
+  });
+  is_held.wait();
+  World w(2);
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    EXPECT_FALSE(mutex.try_lock_for(20ms));
+    EXPECT_GE(this_rank::now(), at(20ms));
+    EXPECT_FALSE(mutex.try_lock_until(std::chrono::system_clock::now() + 20ms));
+    may_unlock.count_down();
+    EXPECT_TRUE(mutex.try_lock_for(1h));
+    mutex.unlock();
+  });
+  outside.join();
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
 }  // namespace

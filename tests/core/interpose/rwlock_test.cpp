@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reader-writer locks: readers together, writers alone, in virtual time.
+#include <latch>
 #include <shared_mutex>
 #include <thread>
 
@@ -131,6 +132,30 @@ TEST_P(Rwlock, SharedWithAThread_ReallyBlocks) {
   });
   outside.join();
   EXPECT_EQ(count, rounds + 20 * ranks());
+}
+
+// The thread unlocks only after the rank has given up.
+TEST(RwlockOfAThread, TimedLocks_GiveUp) {
+  std::shared_timed_mutex mutex;
+  std::latch is_held(1), may_unlock(1);
+  std::thread outside([&] {
+    const std::lock_guard lock(mutex);
+    is_held.count_down();
+    may_unlock.wait();
+  });
+  is_held.wait();
+  World w(2);
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    EXPECT_FALSE(mutex.try_lock_for(20ms));
+    EXPECT_FALSE(mutex.try_lock_shared_for(20ms));
+    EXPECT_GE(this_rank::now(), at(40ms));
+    may_unlock.count_down();
+    EXPECT_TRUE(mutex.try_lock_for(1h));
+    mutex.unlock();
+  });
+  outside.join();
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
 }  // namespace

@@ -87,8 +87,9 @@ int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
   return result;
 }
 
-int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex) {
-  const int result = real_lock(&mutex);
+int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex, std::optional<VirtualTime> deadline) {
+  const timespec until = deadline ? machine_deadline(fiber, *deadline) : timespec{};
+  const int result = deadline ? real_timedlock(&mutex, &until) : real_lock(&mutex);
   if (result == 0 && is_plain(mutex)) mutex.__data.__owner = fiber.owner_tag;
   return result;
 }
@@ -143,7 +144,10 @@ int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> 
   for (;;) {
     const int result = try_lock(fiber, *mutex, true);
     if (result != EBUSY) return result;
-    if (held_elsewhere(fiber, *mutex)) return lock_for_real(fiber, *mutex);
+    if (held_elsewhere(fiber, *mutex)) {
+      const int locked = lock_for_real(fiber, *mutex, deadline);
+      if (locked != ETIMEDOUT) return locked;
+    }
     const MutexObserver observer(fiber, *mutex);
     if (fiber.world->outcome.ended_for(fiber)) {
       wait_at_the_end(fiber, *mutex, observer);

@@ -13,7 +13,8 @@
 namespace rehearse::exec::interpose {
 
 // pthread_mutex_lock() and its siblings for a fiber, with libc's results. While another thread holds the mutex, blocks
-// the thread, and `deadline` does not count. If the mutex is not free for another reason, suspends the fiber.
+// the thread, but not longer than the world's time until `deadline` would take in real time. Otherwise, if the mutex is
+// not free, suspends the fiber.
 int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline = std::nullopt);
 int unlock_mutex(Fiber& fiber, pthread_mutex_t* mutex);
 

@@ -82,14 +82,25 @@ int noted(Fiber& fiber, Rwlock* lock, const Mode& mode, int result) {
   return 0;
 }
 
+// Another thread holds the lock.
+int lock_for_real(const Fiber& fiber, Rwlock* lock, Mode& mode, std::optional<VirtualTime> deadline) {
+  if (!deadline) return mode.lock(lock);
+  const timespec until = machine_deadline(fiber, *deadline);
+  return mode.timed_lock(lock, &until);
+}
+
 int lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, std::optional<VirtualTime> deadline = std::nullopt) {
   WorldState& world = world_of(fiber);
   for (;;) {
     const int result = mode.try_lock(lock);
     if (result != EBUSY) return noted(fiber, lock, mode, result);
     const auto* const hold = world.rwlock_holds.find(lock);
-    if (hold == nullptr) return noted(fiber, lock, mode, mode.lock(lock));
-    if (hold->writer == &fiber) return EDEADLK;
+    if (hold == nullptr) {
+      const int locked = lock_for_real(fiber, lock, mode, deadline);
+      if (locked != ETIMEDOUT) return noted(fiber, lock, mode, locked);
+    } else if (hold->writer == &fiber) {
+      return EDEADLK;
+    }
     const RwlockObserver observer(world.rwlock_holds, lock);
     if (fiber.world->outcome.ended_for(fiber)) {
       if (!world.locks.linger(lock, observer)) abort_wait(fiber, observer);

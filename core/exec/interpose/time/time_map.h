@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 #include "exec/interpose/world_state.h"
 
@@ -66,6 +67,12 @@ inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDurat
   const auto reading = to_duration(time);
   if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;
   return reading < at_zero ? kTimeZero : VirtualTime(reading - at_zero);
+}
+
+// When the machine's CLOCK_REALTIME has passed as much time as is left until `deadline` in the world. For waits in libc
+// for a real thread, because the world's time stands still while they block the thread.
+inline timespec machine_deadline(const Fiber& fiber, VirtualTime deadline) noexcept {
+  return to_timespec(machine_wall_time() + (deadline - fiber.world->clock.now()));
 }
 
 inline std::optional<VirtualTime> after(VirtualTime now, VirtualDuration duration) noexcept {
