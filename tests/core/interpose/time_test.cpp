@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sleeps and clocks are virtual in a rank, and a loop that only reads the clock reaches its time limit.
+#include <condition_variable>
+#include <limits>
+#include <mutex>
 #include <thread>
 
+#include <semaphore.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -42,6 +46,44 @@ TEST_P(Time, EverySleep_TakesVirtualTimeOnly) {
     EXPECT_EQ(errno, EINVAL);
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+// A deadline of any year before the world's is over at once, although its distance from now may not fit into a
+// duration.
+TEST_P(Time, DeadlineBeforeTheWorld_IsOver) {
+  constexpr auto seconds_min = std::chrono::ceil<std::chrono::seconds>(VirtualDuration::min()).count();
+  auto w = world();
+  std::mutex held;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      const std::lock_guard lock(held);
+      std::this_thread::sleep_for(1s);
+      return;
+    }
+    this_rank::sleep_for(1ms);
+    std::mutex own;
+    std::unique_lock lock(own);
+    std::condition_variable changed;
+    EXPECT_EQ(changed.wait_until(lock, std::chrono::system_clock::time_point::min()), std::cv_status::timeout);
+    for (const time_t seconds : {std::numeric_limits<time_t>::min(), seconds_min, seconds_min + 1, time_t{-1}}) {
+      const timespec until{seconds, 0};
+      auto* const cond = changed.native_handle();
+      EXPECT_EQ(::pthread_cond_clockwait(cond, own.native_handle(), CLOCK_REALTIME, &until), ETIMEDOUT) << seconds;
+      EXPECT_EQ(::pthread_cond_clockwait(cond, own.native_handle(), CLOCK_MONOTONIC, &until), ETIMEDOUT) << seconds;
+      EXPECT_EQ(::pthread_mutex_timedlock(held.native_handle(), &until), ETIMEDOUT) << seconds;
+      sem_t semaphore;
+      EXPECT_EQ(::sem_init(&semaphore, 0, 0), 0);
+      EXPECT_EQ(::sem_timedwait(&semaphore, &until), -1) << seconds;
+      EXPECT_EQ(::sem_destroy(&semaphore), 0);
+      pthread_t sleeper{};
+      const auto sleep = [](void*) -> void* { return std::this_thread::sleep_for(1ms), nullptr; };
+      EXPECT_EQ(::pthread_create(&sleeper, nullptr, sleep, nullptr), 0);
+      EXPECT_EQ(::pthread_timedjoin_np(sleeper, nullptr, &until), ETIMEDOUT) << seconds;
+      EXPECT_EQ(::pthread_join(sleeper, nullptr), 0);
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(1s));
 }
 
 TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {

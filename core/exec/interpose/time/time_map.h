@@ -65,8 +65,9 @@ inline VirtualDuration to_duration(const timespec& time) noexcept {
 // Converts a clock's time to a deadline in the world's time; nullopt if the deadline counts as none.
 inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDuration at_zero) noexcept {
   const auto reading = to_duration(time);
-  if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;
-  return reading < at_zero ? kTimeZero : VirtualTime(reading - at_zero);
+  if (reading <= at_zero) return kTimeZero;
+  if (reading > at_zero + kNever.time_since_epoch()) return std::nullopt;  // their difference may overflow
+  return VirtualTime(reading - at_zero);
 }
 
 // When the machine's CLOCK_REALTIME has passed as much time as is left until `deadline` in the world. For waits in libc
