@@ -138,8 +138,7 @@ REHEARSE_EXPORTED cudaError_t cudaMemcpyAsync(void* to, const void* from, std::s
       [&](DeviceWaits& waits, const CudaLibrary& cuda) {
         if (!rehearse::real::copy_waits(cuda, to, from, bytes, kind))
           return cuda.memcpy_async(to, from, bytes, kind, stream);
-        const auto before =
-            rehearse::real::wait_for_stream(waits, cuda, stream, "cudaMemcpyAsync() with pageable memory");
+        const auto before = rehearse::real::wait_for_stream(waits, cuda, stream, "cudaMemcpyAsync() with host memory");
         if (before != cudaSuccess) return before;
         return rehearse::real::natively([&] { return cuda.memcpy_async(to, from, bytes, kind, stream); });
       },

@@ -106,6 +106,7 @@ cudaError_t wait_for_device(DeviceWaits& waits, const CudaLibrary& cuda) {
 }
 
 bool copy_waits(const CudaLibrary& cuda, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (kind == cudaMemcpyHostToHost) return true;
   const bool reads_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDefault;
   const bool writes_host = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault;
   return (writes_host && is_pageable(cuda, to)) || (reads_host && bytes > kHandedOverMax && is_pageable(cuda, from));

@@ -16,9 +16,9 @@ cudaError_t wait_for_event(DeviceWaits& waits, const CudaLibrary& cuda, cudaEven
 // of its own.
 cudaError_t wait_for_device(DeviceWaits& waits, const CudaLibrary& cuda);
 
-// True if an asynchronous copy waits for the earlier work in the stream. A copy waits if it writes host memory that
-// CUDA does not know, or if it reads more than 64 KiB of such memory. A copy that reads fewer bytes does not wait,
-// because CUDA fetches them during the call.
+// True if an asynchronous copy waits for the earlier work in the stream. A copy from host to host waits, and a copy
+// that writes host memory that CUDA does not know, or reads more than 64 KiB of such memory. A copy that reads fewer
+// bytes does not wait, because CUDA fetches them during the call.
 bool copy_waits(const CudaLibrary& cuda, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
 }  // namespace rehearse::real

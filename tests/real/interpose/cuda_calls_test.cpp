@@ -113,6 +113,17 @@ TEST_F(CudaCalls, MemcpyAsyncOfMuchPageableMemory_WaitsForItsStreamFirst) {
   EXPECT_EQ(to.back(), 5);
 }
 
+// Whatever memory it is: CUDA copies from host to host on the calling thread.
+TEST_F(CudaCalls, MemcpyAsyncFromHostToHost_WaitsForItsStreamFirst) {
+  for (const void* pinned : {static_cast<const void*>(nullptr), static_cast<const void*>(host)}) {
+    cuda.pinned = pinned;
+    order.clear();
+    expect_others_ran([&] { return user.memcpy_async(host, device, sizeof host, cudaMemcpyHostToHost, kStream); });
+  }
+  EXPECT_EQ(cuda.blocked, 0);
+  EXPECT_EQ(host[3], 7);
+}
+
 TEST_F(CudaCalls, MemcpyAsyncThatDoesNotWait_IsNotWaitedFor) {
   cuda.pinned = host;
   const std::vector<std::string> at_once{"call", "other rank"};
