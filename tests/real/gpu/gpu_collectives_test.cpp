@@ -14,7 +14,7 @@ namespace {
 
 class GpuCollectives : public GpuWorld, public ::testing::WithParamInterface<int> {
  protected:
-  void SetUp() override { require(GetParam()); }
+  void SetUp() override { REHEARSE_REQUIRE_GPUS(GetParam()); }
 
   static std::vector<std::vector<Tensors>> results_of(const std::vector<CollectiveCase>& cases,
                                                       const WorldOptions& options) {

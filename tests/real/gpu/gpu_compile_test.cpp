@@ -17,7 +17,7 @@ namespace {
 
 class GpuCompile : public GpuWorld {
  protected:
-  void SetUp() override { require(2); }
+  void SetUp() override { REHEARSE_REQUIRE_GPUS(2); }
 
   // Rank 0's parameters after some steps with batches of two sizes.
   template <class ForwardOf>

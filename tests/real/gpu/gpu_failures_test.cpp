@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 
 class GpuFailures : public GpuWorld {
  protected:
-  void SetUp() override { require(2); }
+  void SetUp() override { REHEARSE_REQUIRE_GPUS(2); }
 
   static at::Tensor ones(const RankContext& ctx, at::IntArrayRef sizes = {4}) {
     return at::ones(sizes, at::TensorOptions(ctx.device()));

@@ -79,7 +79,7 @@ class GpuFsdp : public GpuWorld {
 
 TEST_F(GpuFsdp, OneGpu_TrainsAsTheModelDoes) { expect_like_replicas(1); }
 TEST_F(GpuFsdp, TwoGpus_TrainAsReplicasDo) {
-  require(2);
+  REHEARSE_REQUIRE_GPUS(2);
   expect_like_replicas(2);
 }
 

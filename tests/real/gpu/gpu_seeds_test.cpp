@@ -16,8 +16,8 @@ namespace {
 class DistributedPatternTestsOnGpu : public SeedTest {
  protected:
   void SetUp() override {
-    real::GpuWorld::require(1);
-    if (!IsSkipped()) SeedTest::SetUp();
+    REHEARSE_REQUIRE_GPUS(1);
+    SeedTest::SetUp();
   }
 
   void on_gpus(const std::function<Compiled(at::Device)>& body) {

@@ -25,7 +25,7 @@ namespace this_rank = exec::this_rank;
 
 class GpuState : public GpuWorld {
  protected:
-  void SetUp() override { require(2); }
+  void SetUp() override { REHEARSE_REQUIRE_GPUS(2); }
 
   static c10::impl::VirtualGuardImpl guard() { return {c10::kCUDA}; }
   static at::Device device(int index) { return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)}; }

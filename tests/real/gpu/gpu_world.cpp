@@ -19,10 +19,6 @@ int gpus() {
   return count;
 }
 
-void GpuWorld::require(int needed) {
-  if (gpus() < needed) GTEST_SKIP() << "needs " << needed << " GPUs, and there are " << gpus();
-}
-
 void keep_busy(std::chrono::milliseconds duration) {
   // at::cuda::sleep() of libtorch_cuda takes cycles of a clock of at most 2 GHz.
   constexpr std::int64_t kCyclesOfAMillisecond = 2'000'000;
