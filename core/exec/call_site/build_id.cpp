@@ -87,7 +87,9 @@ struct Loaded {
 };
 
 int add_to(dl_phdr_info* object, std::size_t, void* found) {
-  static_cast<std::vector<Loaded>*>(found)->push_back({build_id_of(*object), object->dlpi_name});
+  const char* const name = object->dlpi_name;
+  const char* const path = *name == '\0' ? "/proc/self/exe" : name;  // the loader gives the executable no name
+  static_cast<std::vector<Loaded>*>(found)->push_back({build_id_of(*object), path});
   return 0;
 }
 
