@@ -12,9 +12,12 @@
 #include <vector>
 
 #include <ATen/ops/ones.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <torch/serialize.h>
+#include <unistd.h>
 
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/native_scope.h>
@@ -181,6 +184,26 @@ TEST_F(PreemptFiles, WritesOfStdio_AreDecisions) {
     return report.decisions;
   };
   EXPECT_GT(decisions(true), decisions(false));
+}
+
+TEST_F(PreemptFiles, WritesByDescriptor_AreDecisions) {
+  using Write = std::function<ssize_t(int file)>;
+  const auto decisions = [this](const Write& write) {
+    const auto report = run(
+        [&](RankContext& ctx) {
+          const int file = ::open(path(ctx.rank() == 0 ? "a" : "b").c_str(), O_WRONLY | O_CREAT, 0600);
+          for (int k = 0; k < 20; ++k) EXPECT_EQ(write(file), 1);
+          ::close(file);
+        },
+        true, 1);
+    return report.decisions;
+  };
+  const auto without = decisions([](int) { return 1; });
+  const iovec piece{const_cast<char*>("a"), 1};
+  EXPECT_GT(decisions([](int file) { return ::write(file, "a", 1); }), without);
+  EXPECT_GT(decisions([&](int file) { return ::writev(file, &piece, 1); }), without);
+  EXPECT_GT(decisions([](int file) { return ::pwrite(file, "a", 1, 0); }), without);
+  EXPECT_GT(decisions([](int file) { return ::pwrite64(file, "a", 1, 0); }), without);
 }
 
 TEST_F(PreemptFiles, OneSeed_IsOneRun) {

@@ -79,10 +79,12 @@ ssize_t file_writev(int file, const iovec* pieces, int count) {
 }
 
 ssize_t file_pwrite(int file, const void* data, size_t bytes, off_t from) {
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   return through_gate(file, bytes, [=](size_t most) { return real_pwrite(file, data, most, from); });
 }
 
 ssize_t file_pwrite64(int file, const void* data, size_t bytes, off64_t from) {
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   return through_gate(file, bytes, [=](size_t most) { return real_pwrite64(file, data, most, from); });
 }
 
