@@ -44,7 +44,8 @@ struct Plan {
 
   std::shared_ptr<NcclApi> nccl;
   std::vector<int> devices;
-  std::vector<OfParent> parent;  // empty: make them without a parent
+  std::vector<OfParent> parent;              // empty: make them without a parent
+  std::shared_ptr<const void> keeps_parent;  // the owner of the parent's communicators
 
   std::vector<ncclComm_t> carry_out() const { return parent.empty() ? make() : split(); }
 
@@ -92,7 +93,7 @@ struct Making {
   std::vector<ncclComm_t> made;
   std::exception_ptr error;
 
-  void carry_out(const Plan& plan) noexcept {
+  void carry_out(Plan& plan) noexcept {
     std::vector<ncclComm_t> comms;
     std::exception_ptr failure;
     try {
@@ -100,6 +101,7 @@ struct Making {
     } catch (...) {
       failure = std::current_exception();
     }
+    plan.keeps_parent.reset();  // before the caller goes on, so that the parent's end is its own
     const std::lock_guard lock(mutex);
     made = std::move(comms);
     error = failure;
@@ -112,27 +114,32 @@ struct Making {
 
 GroupComms::GroupComms(std::shared_ptr<NcclApi> nccl, const comm::GroupIdentity& group, std::vector<int> devices,
                        GroupComms* parent)
-    : nccl_(std::move(nccl)), group_(group), devices_(std::move(devices)), parent_(parent) {}
+    : nccl_(std::move(nccl)),
+      group_(group),
+      devices_(std::move(devices)),
+      parent_(parent),
+      owned_(std::make_shared<Owned>(nccl_)) {}
 
-GroupComms::~GroupComms() {
-  if (aborted_) return;
-  for (const auto comm : comms_) static_cast<void>(nccl_->comm_destroy(comm));
+GroupComms::Owned::~Owned() {
+  if (aborted) return;
+  for (const auto comm : comms) static_cast<void>(nccl->comm_destroy(comm));
 }
 
 void GroupComms::require(std::chrono::milliseconds limit) {
   if (made()) return;
   require_own_devices(group_, devices_);
-  Plan plan{nccl_, devices_, {}};
+  Plan plan{nccl_, devices_, {}, nullptr};
   if (parent_ != nullptr && parent_->made() && !parent_->aborted()) {
+    plan.keeps_parent = parent_->owned_;
     const auto& all = parent_->group().ranks;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       const auto own = std::find(group_.ranks.begin(), group_.ranks.end(), all[rank]);
-      plan.parent.push_back({parent_->comms_[rank], parent_->devices_[rank],
+      plan.parent.push_back({parent_->owned_->comms[rank], parent_->devices_[rank],
                              own == group_.ranks.end() ? -1 : static_cast<int>(own - group_.ranks.begin())});
     }
   }
   const auto making = std::make_shared<Making>();
-  std::thread([plan = std::move(plan), making] { making->carry_out(plan); }).detach();
+  std::thread([plan = std::move(plan), making]() mutable { making->carry_out(plan); }).detach();
   std::unique_lock lock(making->mutex);
   if (!making->ended.wait_for(lock, limit, [&] { return making->over; })) {
     throw CommError(fmt::format("the communicators of group \"{}\" were not made within {} ms; NCCL_DEBUG=INFO in the "
@@ -141,12 +148,12 @@ void GroupComms::require(std::chrono::milliseconds limit) {
                     group_.name, 0, group_.ranks);
   }
   if (making->error != nullptr) std::rethrow_exception(making->error);
-  comms_ = std::move(making->made);
+  owned_->comms = std::move(making->made);
 }
 
 void GroupComms::require_healthy() const {
-  if (aborted_) return;
-  for (const auto comm : comms_) {
+  if (aborted()) return;
+  for (const auto comm : owned_->comms) {
     ncclResult_t behind = ncclSuccess;
     require_success(*nccl_, "ncclCommGetAsyncError", nccl_->comm_get_async_error(comm, &behind), comm);
     if (behind != ncclInProgress) require_success(*nccl_, "a communicator", behind, comm);
@@ -155,8 +162,8 @@ void GroupComms::require_healthy() const {
 
 void GroupComms::abort(std::vector<at::Tensor> under_way) noexcept {
   still_written_->insert(still_written_->end(), under_way.begin(), under_way.end());
-  if (std::exchange(aborted_, true)) return;
-  for (const auto comm : comms_) {
+  if (std::exchange(owned_->aborted, true)) return;
+  for (const auto comm : owned_->comms) {
     std::thread([nccl = nccl_, comm, kept = still_written_] { static_cast<void>(nccl->comm_abort(comm)); }).detach();
   }
 }

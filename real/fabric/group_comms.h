@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -25,16 +26,15 @@ class GroupComms {
              GroupComms* parent);
   GroupComms(const GroupComms&) = delete;
   GroupComms& operator=(const GroupComms&) = delete;
-  ~GroupComms();
 
   // Makes the communicators if they do not exist. Blocks this thread, but at most for `limit`. Throws NcclError, and
   // CommError if two ranks share a device or if the limit is over. After the limit, NCCL still works on the
   // communicators in a thread of its own.
   void require(std::chrono::milliseconds limit);
 
-  bool made() const noexcept { return !comms_.empty(); }
-  bool aborted() const noexcept { return aborted_; }
-  ncclComm_t of(int rank) const { return comms_.at(static_cast<std::size_t>(rank)); }
+  bool made() const noexcept { return !owned_->comms.empty(); }
+  bool aborted() const noexcept { return owned_->aborted; }
+  ncclComm_t of(int rank) const { return owned_->comms.at(static_cast<std::size_t>(rank)); }
   int device_of(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
   const comm::GroupIdentity& group() const noexcept { return group_; }
 
@@ -47,12 +47,24 @@ class GroupComms {
   void abort(std::vector<at::Tensor> under_way) noexcept;
 
  private:
+  // Destroys the communicators, unless they were aborted.
+  struct Owned {
+    explicit Owned(std::shared_ptr<NcclApi> api) : nccl(std::move(api)) {}
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+    ~Owned();
+
+    const std::shared_ptr<NcclApi> nccl;
+    std::vector<ncclComm_t> comms;
+    bool aborted = false;
+  };
+
   const std::shared_ptr<NcclApi> nccl_;
   const comm::GroupIdentity& group_;
   const std::vector<int> devices_;
   GroupComms* const parent_;
-  std::vector<ncclComm_t> comms_;
-  bool aborted_ = false;
+  // Shared with the threads that split the communicators, which may outlive this object.
+  const std::shared_ptr<Owned> owned_;
   // Shared with the threads that abort, which only release it.
   const std::shared_ptr<std::vector<at::Tensor>> still_written_ = std::make_shared<std::vector<at::Tensor>>();
 };

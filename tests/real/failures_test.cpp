@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if anything fails in NCCL or on a device, every rank of the group gets the error, with the call's name and
 // NCCL's text. The group's communicators are aborted, and later calls are refused. Nothing hangs.
+#include <algorithm>
 #include <chrono>
+#include <latch>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "fabric/group_comms.h"
 #include "nccl/nccl_error.h"
 #include "nccl/nccl_library.h"
 #include "real_world.h"
@@ -114,6 +117,31 @@ TEST_F(Failures, InitialisationWithoutEnd_TimesOut) {
     return ncclSuccess;
   });
   EXPECT_THAT(texts_of_allreduce(), Each(HasSubstr("the communicators of group \"world\" were not made within 20 ms")));
+}
+
+// NCCL still splits the parent's communicators after the limit, so they must live until it has ended.
+TEST_F(Failures, SplitWithoutEnd_KeepsTheParentsCommunicators) {
+  const comm::GroupIdentity world{.id = 0, .name = "world", .ranks = {0, 1}};
+  const comm::GroupIdentity part{.id = 1, .name = "part", .ranks = {0, 1}};
+  std::latch may_split(1);
+  EXPECT_CALL(*nccl, comm_split).WillRepeatedly([&](auto... arguments) {
+    may_split.wait();
+    return nccl->FakeNccl::comm_split(arguments...);
+  });
+  {
+    GroupComms parent(nccl, world, {0, 1}, nullptr);
+    parent.require(std::chrono::hours(1));
+    GroupComms child(nccl, part, {0, 1}, &parent);
+    EXPECT_THROW(child.require(std::chrono::milliseconds(5)), CommError);
+  }
+  const auto destroyed = [this] {
+    const auto all = nccl->happened();
+    return std::count_if(all.begin(), all.end(), [](const auto& each) { return each.starts_with("destroy"); });
+  };
+  EXPECT_EQ(destroyed(), 0);
+  may_split.count_down();
+  for (int naps = 0; naps < 1'000 && destroyed() < 2; ++naps) std::this_thread::sleep_for(kTick);
+  EXPECT_EQ(destroyed(), 2);
 }
 
 // The call is launched, but device 1 never executes it.
