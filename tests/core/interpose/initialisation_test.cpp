@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // std::call_once and function-local statics whose initialiser suspends: one rank initialises, the others wait for it.
+#include <atomic>
+#include <latch>
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/native_scope.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
@@ -79,6 +84,31 @@ TEST_P(Initialisation, OnceByAThread_IsSeenByRanksAndBack) {
   outside.join();
   std::call_once(by_rank, [&] { ++ran; });
   EXPECT_EQ(ran, 1);
+}
+
+// In a forked process, libc takes the mark of another process for a routine that the fork has interrupted.
+TEST(OnceDeathTest, InAForkedProcess_AThreadWaitsForTheRank) {
+  EXPECT_EXIT(
+      {
+        std::once_flag once;
+        std::latch begun(1);
+        std::atomic<int> ran{0};
+        std::thread outside([&] {
+          begun.wait();
+          std::call_once(once, [&] { ++ran; });
+        });
+        World(1).run([&](int) {
+          std::call_once(once, [&] {
+            ++ran;
+            const NativeScope real_time;
+            begun.count_down();
+            std::this_thread::sleep_for(100ms);
+          });
+        });
+        outside.join();
+        ::_exit(ran);
+      },
+      ::testing::ExitedWithCode(1), "");
 }
 
 // Each world of a test needs a static of its own, because a process initialises a static only once.

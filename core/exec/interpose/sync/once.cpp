@@ -17,10 +17,20 @@ namespace {
 
 constinit Real<int (*)(pthread_once_t*, void (*)())> real_once("pthread_once");
 
-// glibc's protocol. glibc also counts forks in the higher bits, because a routine interrupted by a fork runs again in
-// the child. Fibers leave these bits 0.
-constexpr int kInProgress = 1;
+// glibc's protocol: a state is 0, done, or a mark of progress. The mark has a number for each generation of forked
+// processes, because a routine interrupted by a fork runs again in the child.
 constexpr int kOnceDone = 2;
+
+thread_local const pthread_once_t* t_once_probe = nullptr;
+thread_local int t_once_mark = 0;
+
+// The mark of progress in this process. libc does not export the number, so see what libc itself writes.
+int mark_of_progress() noexcept {
+  pthread_once_t probe = PTHREAD_ONCE_INIT;
+  t_once_probe = &probe;
+  real_once(&probe, [] { t_once_mark = *t_once_probe; });
+  return t_once_mark;
+}
 
 std::atomic_ref<int> state_of(pthread_once_t* once) { return std::atomic_ref<int>(*once); }
 
@@ -47,12 +57,14 @@ void run_routine(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
 int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
   Initialisations& initialisations = world_of(fiber).onces;
   for (;;) {
-    int seen = 0;
-    if (state_of(once).compare_exchange_strong(seen, kInProgress, std::memory_order_acq_rel)) {
+    int seen = state_of(once).load(std::memory_order_acquire);
+    if ((seen & kOnceDone) != 0) return 0;
+    const int mark = mark_of_progress();
+    if (seen != mark) {
+      if (!state_of(once).compare_exchange_strong(seen, mark, std::memory_order_acq_rel)) continue;
       run_routine(fiber, once, routine);
       return 0;
     }
-    if ((seen & kOnceDone) != 0) return 0;
     const Fiber* const by = initialisations.who(once);
     if (by == nullptr) return real_once(once, routine);  // another thread runs the routine
     initialisations.wait(once, fiber, InitialisationObserver("a once-only initialisation", *by));
