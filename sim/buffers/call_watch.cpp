@@ -139,7 +139,7 @@ void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcep
 }
 
 // A back end carries out the collectives of a group in order. Thus a rank that knows the end of one also knows the end
-// of all earlier ones. Messages have no such order, but a barrier ends after the earlier messages of its group.
+// of all earlier ones. Messages have no such order. A barrier counts for them, too (see GroupState::known_until()).
 void CallWatch::on_known(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->on_known(call);
   auto* const watched = find(call);

@@ -200,7 +200,7 @@ TEST(BufferedSends, SendWithoutAReceive_IsReportedWithItsLine) {
   EXPECT_EQ(beside.verdict, Verdict::deadlock);
   EXPECT_THAT(beside.headline,
               MatchesRegex("rank 1 receives from rank 2 at " + kLine +
-                           "sends_into_a_buffer_beside_a_hang, but no rank receives "
+                           "sends_into_a_buffer_beside_a_hang, but the send to it is "
                            "rank 0's send #1 to rank 1 on group \"world\" at " +
                            kLine + "sends_into_a_buffer_beside_a_hang; ranks 1 -> 2 -> 1 wait for each other: .*"));
 }

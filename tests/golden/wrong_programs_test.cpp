@@ -266,7 +266,7 @@ TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendWithoutAReceive) {
     EXPECT_THAT(
         report.headline,
         StartsWith("rank 1 receives from rank 2 at wrong_programs.cpp:166 in "
-                   "wrong_programs::receives_from_the_wrong_rank, but no rank receives rank 0's send #1 to rank 1 "
+                   "wrong_programs::receives_from_the_wrong_rank, but the send to it is rank 0's send #1 to rank 1 "
                    "on group \"world\" at wrong_programs.cpp:165 in "
                    "wrong_programs::receives_from_the_wrong_rank; ranks 1 -> 2 -> 1 wait for each other: "));
     EXPECT_EQ(report.rank_lines[1].doing,
@@ -282,7 +282,7 @@ TEST(WrongPrograms, ReceivesFromTheOtherSide_CountTheOtherSends) {
       report.headline,
       MatchesRegex("rank 2 receives from rank 1 at wrong_programs.cpp:[0-9]+ in "
                    "wrong_programs::receives_from_the_other_side, but "
-                   "no rank receives rank 3's send #1 to rank 2 on group \"world\" at wrong_programs.cpp:[0-9]+ in "
+                   "the send to it is rank 3's send #1 to rank 2 on group \"world\" at wrong_programs.cpp:[0-9]+ in "
                    "wrong_programs::receives_from_the_other_side; 2 more sends are not received; ranks 0 -> .*"));
 }
 

@@ -62,7 +62,8 @@ class GroupState final : public WorkOwner {
 
   // Returns a record_id. The rank knows that its calls before that event have ended: all calls or, if `for_messages` is
   // false, the collectives. It knows this because it has seen the end of a later call, or has waited for all calls
-  // (note_all_known()). A barrier ends after all earlier calls, any other collective after all earlier collectives. The
+  // (note_all_known()). A collective ends after all earlier collectives. A barrier also counts for earlier messages,
+  // although it does not wait for them, because most programs wait for one side of a message before the barrier. The
   // monitored barrier is exempt from this order (see CollectiveMatcher), so its end says nothing about earlier calls.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];

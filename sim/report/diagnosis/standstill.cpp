@@ -183,9 +183,10 @@ std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, c
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);
-    text = fmt::format("{}no rank receives rank {}'s {}{}{}; ",
-                       call.receiver.empty() ? "" : call.receiver + place_of_receive(call, pending, ends) + ", but ",
-                       call.rank, call.call, where.empty() ? "" : " at ", where);
+    const auto send = fmt::format("rank {}'s {}{}{}; ", call.rank, call.call, where.empty() ? "" : " at ", where);
+    text = call.receiver.empty()
+               ? "no rank receives " + send
+               : call.receiver + place_of_receive(call, pending, ends) + ", but the send to it is " + send;
   }
   if (more > 0) text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");
   return text;

@@ -66,8 +66,8 @@ class Standstill {
 };
 
 // Names the first send that no rank receives: its peer receives something else, or the send went into a buffer. Also
-// says how many more such sends there are. For example "rank 1 receives from rank 2 at ring.cpp:9 in step, but no rank
-// receives rank 0's send #1 to rank 1 on group "world" at ring.cpp:7 in step; ". Empty: there is none.
+// says how many more such sends there are. For example "rank 1 receives from rank 2 at ring.cpp:9 in step, but the send
+// to it is rank 0's send #1 to rank 1 on group "world" at ring.cpp:7 in step; ". Empty: there is none.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim
