@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/opaque.h>
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <string>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse::capture::detail {
 namespace {
 
+// The types of functions in different files may have one name, and a generic function has a body for each number of
+// tensors. So the name also contains the body's offset in the executable or library, which differs for each body. It is
+// the same in every process, because graphs that the compile cache has stored contain names.
+std::string name_of(const char* type, OpaqueBody body) {
+  const auto address = reinterpret_cast<std::uintptr_t>(body);
+  Dl_info file{};
+  if (dladdr(reinterpret_cast<void*>(body), &file) == 0) return fmt::format("{}@{:x}", type, address);
+  return fmt::format("{}@{:x}", type, address - reinterpret_cast<std::uintptr_t>(file.dli_fbase));
+}
+
 // All bodies by name. One table for the process, because bodies are code and the same for all ranks.
 class Bodies {
  public:
-  void add(const std::string& name, OpaqueBody body) {
+  // Returns the name of the body.
+  std::string add(const char* type, OpaqueBody body) {
     const std::lock_guard lock(mutex_);
-    bodies_.emplace(name, body);
+    std::string& name = names_[body];
+    if (name.empty()) {  // dladdr() is slow
+      name = name_of(type, body);
+      bodies_.emplace(name, body);
+    }
+    return name;
   }
   OpaqueBody at(const std::string& name) {
     const std::lock_guard lock(mutex_);
@@ -27,6 +48,7 @@ class Bodies {
 
  private:
   std::mutex mutex_;
+  std::map<OpaqueBody, std::string> names_;
   std::map<std::string, OpaqueBody> bodies_;
 };
 
@@ -41,11 +63,10 @@ std::vector<at::Tensor> opaque_kernel(const std::string& name, const std::vector
 
 }  // namespace
 
-std::vector<at::Tensor> call_opaque(const std::string& name, OpaqueBody body, std::vector<at::Tensor> tensors) {
-  bodies().add(name, body);
+std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, std::vector<at::Tensor> tensors) {
   static const auto op = operators::own_operator("opaque", "(str name, Tensor[] tensors) -> Tensor[]", &opaque_kernel,
                                                  operators::Derivative::by_its_calls);
-  return op.call(name, tensors);
+  return op.call(bodies().add(type, body), tensors);
 }
 
 }  // namespace rehearse::capture::detail

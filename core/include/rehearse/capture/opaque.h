@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -16,8 +15,9 @@ namespace capture::detail {
 
 using OpaqueBody = std::vector<at::Tensor> (*)(const std::vector<at::Tensor>&);
 
-// Calls the operator rehearse::opaque, which runs `body`. `name`: unique to the body in this program.
-std::vector<at::Tensor> call_opaque(const std::string& name, OpaqueBody body, std::vector<at::Tensor> tensors);
+// Calls the operator rehearse::opaque, which runs `body`. `type`: the name of the function's type, which other bodies
+// may share.
+std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, std::vector<at::Tensor> tensors);
 
 template <class Function, std::size_t... i>
 std::vector<at::Tensor> run_opaque(const std::vector<at::Tensor>& tensors, std::index_sequence<i...>) {

@@ -10,6 +10,7 @@
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include "opaque_elsewhere.h"
 #include "traced.h"
 
 namespace rehearse::capture::test {
@@ -51,6 +52,31 @@ TEST(CaptureOpaque, HooksAndSeveralResults) {
   const auto captured = trace(function, inputs);
   expect_same(captured, function, inputs);
   EXPECT_TRUE(at::equal(gradients(replay(captured, inputs), {inputs[0]})[0], at::full({3}, 7.0)));
+}
+
+// opaque_elsewhere.cpp has a function of the same name, so the types of the two lambdas have one name.
+at::Tensor scaled(const at::Tensor& x) {
+  return opaque([](const at::Tensor& in) { return in * 2; }, x);
+}
+
+TEST(CaptureOpaque, FunctionsOfOneNameInTwoFilesAreTwoFunctions) {
+  const Function function = [](const Tensors& x) { return Tensors{scaled(x[0]), scaled_elsewhere(x[0])}; };
+  const Tensors inputs = {at::ones({3})};
+  for (const Tensors& results : {function(inputs), replay(trace(function, inputs), inputs)}) {
+    EXPECT_TRUE(at::equal(results[0], at::full({3}, 2.0)));
+    EXPECT_TRUE(at::equal(results[1], at::full({3}, 5.0)));
+  }
+}
+
+TEST(CaptureOpaque, AGenericFunctionIsOneFunctionForEachNumberOfTensors) {
+  const Function function = [](const Tensors& x) {
+    const auto sum = [](const auto&... each) { return (each + ...) * 2; };
+    return Tensors{opaque(sum, x[0]), opaque(sum, x[0], x[1])};
+  };
+  const Tensors inputs = {at::ones({3}), at::full({3}, 4.0)};
+  const auto captured = trace(function, inputs);
+  EXPECT_TRUE(at::equal(replay(captured, inputs)[0], at::full({3}, 2.0)));
+  EXPECT_TRUE(at::equal(replay(captured, inputs)[1], at::full({3}, 10.0)));
 }
 
 TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
