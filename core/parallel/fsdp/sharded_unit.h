@@ -52,7 +52,7 @@ class ShardedUnit {
   std::uint64_t version() const;
   // The version() of the values that the module's memory holds or, if it is not filled, will hold after the next
   // filling.
-  std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
+  std::uint64_t content_version() const { return is_whole() ? gathered_version_ : version(); }
 
   bool has_gradients() const;
   // Call it after a backward inside no_sync(). Casts the gradients to the dtype of reductions, so that later gradients

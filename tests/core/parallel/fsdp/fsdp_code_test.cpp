@@ -59,6 +59,28 @@ TEST(FsdpCode, ShardsChangedInForward_AreSeenByTheUnitsBehind) {
   });
 }
 
+// The forward uses the changed values, so its backward may use them, too.
+TEST(FsdpCode, ShardsChangedBetweenAPrefetchAndItsUse_AreNotStale) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    std::vector<at::Tensor> gradients;
+    for (const bool prefetches : {false, true}) {
+      Mlp net;
+      fill(*net);
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .forward_prefetch = prefetches});
+      const auto halve = [&](const at::Tensor& x) {
+        const auto y = net->first(x).tanh().detach().requires_grad_();
+        const at::NoGradGuard no_grad;
+        for (const auto& each : fsdp.parameters()) each.mul_(0.5);
+        const at::AutoGradMode with_grad(true);
+        return net->third(net->second(y).tanh());
+      };
+      for (int step = 0; step < 2; ++step) loss_of(fsdp.forward_with(halve, batch_of(ctx.rank(), 0))).backward();
+      gradients.push_back(fsdp.parameters().back().grad());
+    }
+    EXPECT_TRUE(gradients[0].equal(gradients[1]));
+  });
+}
+
 TEST(FsdpCode, UnitInsideOfUnit_StaysWholeAroundIt) {
   struct OuterImpl : torch::nn::Module {
     OuterImpl()
