@@ -27,9 +27,8 @@ RunState RunState::current(const std::vector<at::Tensor>& inputs) {
   RunState state;
   std::vector<at::Device> devices = {at::kCPU};
   for (const at::Tensor& input : inputs) {
-    if (input.defined() && std::find(devices.begin(), devices.end(), input.device()) == devices.end()) {
-      devices.push_back(input.device());
-    }
+    if (!input.defined() || input.is_meta()) continue;  // Meta has no generator
+    if (std::find(devices.begin(), devices.end(), input.device()) == devices.end()) devices.push_back(input.device());
   }
   for (const at::Device& device : devices) state.generators_.emplace_back(device, at::Tensor());
   state.take();

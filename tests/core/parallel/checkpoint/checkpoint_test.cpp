@@ -279,6 +279,13 @@ TEST(Checkpoint, WithoutGradMode_JustRuns) {
   EXPECT_EQ(runs, 4);
 }
 
+// There is no generator for such tensors.
+TEST(Checkpoint, InputsWithoutData_GetGradientsWithoutData) {
+  const at::Tensor x = at::ones({3}, at::device(at::kMeta)).requires_grad_();
+  checkpoint([](const at::Tensor& in) { return in * in; }, x).sum().backward();
+  EXPECT_TRUE(x.grad().is_meta());
+}
+
 TEST(Checkpoint, GradientsOfSome_AreComputedForThemAlone) {
   const at::Tensor x = leaf({3}, 1), w = leaf({3}, 2);
   const at::Tensor y = checkpoint([&](const at::Tensor& t) { return (t * w).sin(); }, x).sum();
