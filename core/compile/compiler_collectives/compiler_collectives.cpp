@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/comm/byte_tensors.h>
@@ -90,19 +91,12 @@ std::vector<int> ranks_of(c10d::ProcessGroup& group) {
   return ranks;
 }
 
-constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
-    {{Ability::run_eagerly, "eager"}, {Ability::compile, "miss"}, {Ability::serve, "hit"}}};
-
-std::string name_of(Ability ability) {
-  const auto is_it = [&](const auto& named) { return named.first == ability; };
-  return std::find_if(kAbilities.begin(), kAbilities.end(), is_it)->second;
-}
-
-std::optional<Ability> ability_named(const std::string& name) {
-  for (const auto& [ability, text] : kAbilities) {
-    if (name == text) return ability;
-  }
-  return std::nullopt;
+// A part of the group's store for the n-th communicator that this rank makes. Back ends such as gloo publish their
+// addresses there under keys that are always the same. The store counts, because a group may have several objects.
+c10::intrusive_ptr<c10d::Store> store_of_next(c10d::ProcessGroup& group, const std::string& name) {
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(name, group.getStore());
+  const std::int64_t number = store->add(fmt::format("communicators of {}", group.getRank()), 1);
+  return c10::make_intrusive<c10d::PrefixStore>(std::to_string(number), store);
 }
 
 }  // namespace
@@ -120,10 +114,10 @@ void CompilerCollectives::connect() {
     return;
   }
   const auto name = std::string(kPrefix) + group_->getGroupName();
-  if (parent != nullptr && parent->supportsSplitting()) {
+  if (parent != nullptr && parent->supportsSplitting() && group_->getStore() != nullptr) {
     auto options = parent->getBackendOptions();
     options->group_name = name;
-    communicator_ = parent->split(group_->getStore(), ranks_of(*group_), options);
+    communicator_ = parent->split(store_of_next(*group_, name), ranks_of(*group_), options);
   } else {
     store_.emplace(group_->getStore(), name, group_->getRank(), group_->getSize());
   }

@@ -32,6 +32,30 @@ Group of_gpus(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store) {
   return Group(group);
 }
 
+// A back end that is not Rehearse's. Like gloo's, it publishes its address in the store that it gets, under its rank.
+class ForeignBackend : public c10d::Backend {
+ public:
+  ForeignBackend(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store)
+      : Backend(ctx.rank(), ctx.size()), communicator_(ctx.group()->getBackend(c10::kCPU)) {
+    publish(*store);
+  }
+  const std::string getBackendName() const override { return "foreign"; }
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return c10::make_intrusive<Options>("foreign"); }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>&,
+                                          const c10::intrusive_ptr<Options>&) override {
+    publish(*store);
+    return communicator_;
+  }
+
+ private:
+  void publish(c10d::Store& store) const {
+    EXPECT_EQ(store.add("address of " + std::to_string(getRank()), 1), 1) << "others read an older address";
+  }
+
+  c10::intrusive_ptr<c10d::Backend> communicator_;
+};
+
 InputFacts fact_of(int number) {
   if (number % 3 == 0) return {};
   return {{.source = "n", .kind = InputFact::Kind::Int, .int_value = number}};
@@ -67,6 +91,22 @@ TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
     const auto mine = ctx.rank() == 1 ? CompileOutcome(ErrorText{"no graph"}) : CompileOutcome(GraphHash{1});
     EXPECT_THAT([&] { first.commit(mine, {"f", ""}); },
                 ThrowsMessage<CompileError>("rank 1 could not compile f: no graph"));
+  });
+}
+
+// Each function that is compiled has its own CompilerCollectives.
+TEST(ForeignBackends, EachCommunicator_HasItsOwnKeysInTheStore) {
+  on_sizes([](RankContext& ctx) {
+    using BackendType = c10d::ProcessGroup::BackendType;
+    const auto group = c10::make_intrusive<c10d::ProcessGroup>(ctx.store(), ctx.rank(), ctx.size());
+    group->setBackend(c10::kCPU, BackendType::CUSTOM, c10::make_intrusive<ForeignBackend>(ctx, ctx.store()));
+    group->setDefaultBackend(BackendType::CUSTOM);
+    group->setGroupName("foreign");
+    for (int function = 0; function < 3; ++function) {
+      CompilerCollectives collectives{Group(group)};
+      EXPECT_TRUE(collectives.all_hit(true, {"f", ""}));
+      EXPECT_FALSE(ctx.size() > 1 && collectives.all_hit(ctx.rank() != 0, {"f", ""}));
+    }
   });
 }
 
