@@ -56,7 +56,7 @@ std::partial_ordering compare(std::int64_t x, double y) {
 }
 
 double real_pow(double base, double exponent) {
-  if (base == 0.0 && exponent < 0) fail("0.0 cannot be raised to a negative power");
+  if (base == 0.0 && exponent < 0 && std::isfinite(exponent)) fail("0.0 cannot be raised to a negative power");
   if (base < 0 && std::isfinite(base) && std::isfinite(exponent) && exponent != std::floor(exponent)) {
     fail("the result is complex");
   }

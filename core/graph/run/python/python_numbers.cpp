@@ -153,8 +153,10 @@ IValue bit_or(const Arguments& a) {
 IValue lshift(const Arguments& a) {
   const std::int64_t shift = shift_of(a[1]);
   if (whole(a[0]) == 0) return std::int64_t{0};
-  if (shift > 62) overflow();
-  return mul({whole(a[0]), std::int64_t{1} << shift});
+  if (shift > 63) overflow();
+  const auto shifted = static_cast<std::int64_t>(static_cast<std::uint64_t>(whole(a[0])) << shift);
+  if (shifted >> shift != whole(a[0])) overflow();
+  return shifted;
 }
 
 IValue rshift(const Arguments& a) { return whole(a[0]) >> std::min<std::int64_t>(shift_of(a[1]), 63); }

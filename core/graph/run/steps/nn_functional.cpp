@@ -31,6 +31,9 @@ AtenCall batch_norm(const Node&, const List& a) {
 
 AtenCall embedding(const Node& node, const List& a) {
   if (!a[3].is_none()) throw GraphError(node.name(), "max_norm", "cannot be run: it changes the weight");
+  if (a[2].is<std::int64_t>() && a[2].as<std::int64_t>() < 0) {  // would need the rows of a weight that is not here yet
+    throw GraphError(node.name(), "padding_idx", "cannot be run: it is negative. Give the number of the row instead");
+  }
   const Argument padding = a[2].is_none() ? Argument(-1) : a[2];
   return {"embedding", {a[1], a[0], padding, a[5], a[6]}};
 }

@@ -15,8 +15,8 @@ struct AtenCall {
 };
 
 // The ATen call for a function of torch.nn.functional (torch/nn/functional.py of PyTorch 2.11); nothing for other
-// targets. Throws GraphError for an unknown function, for missing, repeated or unknown arguments, and for max_norm of
-// an embedding, which would change the weight.
+// targets. Throws GraphError for an unknown function, for missing, repeated or unknown arguments, for max_norm of an
+// embedding, which would change the weight, and for a negative padding_idx, which would count rows from the end.
 std::optional<AtenCall> functional_call(const Node& node);
 
 }  // namespace rehearse::graph

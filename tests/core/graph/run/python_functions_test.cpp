@@ -78,6 +78,9 @@ TEST(PythonFunctions, MixedAndLargeNumbersAreThoseOfPython) {
   EXPECT_EQ(call("_operator.pow", {0, 0}).toInt(), 1);
   EXPECT_EQ(call("_operator.pow", {-2, -3}).toDouble(), -0.125);
   EXPECT_EQ(call("_operator.pow", {-8.0, 3}).toDouble(), -512.0);
+  EXPECT_EQ(call("_operator.pow", {0.0, -infinity}).toDouble(), infinity);
+  EXPECT_EQ(call("_operator.pow", {-0.0, -infinity}).toDouble(), infinity);
+  EXPECT_EQ(call("_operator.lshift", {-1, 63}).toInt(), -max - 1);
 }
 
 TEST(PythonFunctions, ErrorsArePythons) {
@@ -106,6 +109,8 @@ TEST(PythonFunctions, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(call("_operator.neg", {-max - 1}), std::invalid_argument);
   EXPECT_THROW(call("_operator.floordiv", {-max - 1, -1}), std::invalid_argument);
   EXPECT_THROW(call("_operator.lshift", {1, 63}), std::invalid_argument);
+  EXPECT_THROW(call("_operator.lshift", {-2, 63}), std::invalid_argument);
+  EXPECT_THROW(call("_operator.lshift", {-1, 64}), std::invalid_argument);
   EXPECT_THROW(call("math.floor", {1e300}), std::invalid_argument);
   EXPECT_THROW(call("_operator.mod", {1, 0}), std::invalid_argument);
   EXPECT_THROW(call("_operator.add", {"a", 1}), std::invalid_argument);

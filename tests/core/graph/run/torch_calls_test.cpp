@@ -146,6 +146,8 @@ TEST(TorchCalls, WhatThereIsNotIsNamed) {
             "node 'r', normalized_shape: is missing");
   EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.embedding" [%x, %x, none, 1.0])"),
             "node 'r', max_norm: cannot be run: it changes the weight");
+  EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.embedding" [%x, %x, -1])"),
+            "node 'r', padding_idx: cannot be run: it is negative. Give the number of the row instead");
   EXPECT_EQ(call_error(R"(%r = call_function "_operator.getitem" [%x, [[0, 1]]])"),
             "node 'r', args[1]: a list within an index cannot be run: pass a tensor");
   EXPECT_EQ(call_error(R"(%b = call_function "_operator.gt" [%n, 2] %r = call_function "torch._check" [%b])"),
