@@ -52,14 +52,19 @@ Outputs masked_select(const Call& call) {
   return {result(call, SymInts{unbacked(call)}, call.tensor(0).scalar_type())};
 }
 
-// _unique2(self, sorted, return_inverse, return_counts)
+// _unique(self, sorted, return_inverse). A result that the call does not ask for has size 0.
 Outputs unique(const Call& call) {
   const at::Tensor& self = call.tensor(0);
-  const c10::SymInt count = unbacked(call);
-  const SymInts none{0};
-  return {result(call, SymInts{count}, self.scalar_type()),
-          result(call, call.boolean(2) ? self.sym_sizes().vec() : none, c10::kLong),
-          result(call, call.boolean(3) ? SymInts{count} : none, c10::kLong)};
+  return {result(call, SymInts{unbacked(call)}, self.scalar_type()),
+          result(call, call.boolean(2) ? self.sym_sizes().vec() : SymInts{0}, c10::kLong)};
+}
+
+// _unique2(self, sorted, return_inverse, return_counts)
+Outputs unique_with_counts(const Call& call) {
+  Outputs outputs = unique(call);
+  const SymInts count = std::get<TensorSpec>(outputs.front().value).sizes;
+  outputs.push_back(result(call, call.boolean(3) ? count : SymInts{0}, c10::kLong));
+  return outputs;
 }
 
 // repeat_interleave.Tensor(repeats, output_size)
@@ -68,9 +73,13 @@ Outputs repeat_interleave(const Call& call) {
 }
 
 constexpr std::pair<const std::string_view, Rule> kDataRules[] = {
-    {"aten::equal", equal},     {"aten::_local_scalar_dense", local_scalar_dense},
-    {"aten::nonzero", nonzero}, {"aten::masked_select", masked_select},
-    {"aten::_unique2", unique}, {"aten::repeat_interleave.Tensor", repeat_interleave},
+    {"aten::equal", equal},
+    {"aten::_local_scalar_dense", local_scalar_dense},
+    {"aten::nonzero", nonzero},
+    {"aten::masked_select", masked_select},
+    {"aten::_unique", unique},
+    {"aten::_unique2", unique_with_counts},
+    {"aten::repeat_interleave.Tensor", repeat_interleave},
 };
 
 }  // namespace

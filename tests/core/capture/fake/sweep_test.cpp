@@ -184,6 +184,7 @@ Findings sweep(bool symbolic) {
 // have packed formats, for which fakes have no kernel.
 constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "_shape_as_tensor",
+                                    "_unique",
                                     "_unique2",
                                     "argwhere",
                                     "bincount",

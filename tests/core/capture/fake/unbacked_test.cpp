@@ -73,6 +73,15 @@ TEST_F(Unbacked, Masks_SelectAsMany) {
   EXPECT_THAT(texts(std::get<1>(unique).sym_sizes()), ElementsAre("6", "4"));
 }
 
+TEST_F(Unbacked, OlderUnique_HasAsManyAsTheNewer) {
+  const auto unique = at::_unique(fake({6, 4}), true, true);
+  EXPECT_THAT(texts(std::get<0>(unique).sym_sizes()), ElementsAre("u0"));
+  EXPECT_THAT(texts(std::get<1>(unique).sym_sizes()), ElementsAre("6", "4"));
+  const auto values = at::_unique(fake({6, 4}));
+  EXPECT_THAT(texts(std::get<0>(values).sym_sizes()), ElementsAre("u1"));
+  EXPECT_THAT(texts(std::get<1>(values).sym_sizes()), ElementsAre("0"));
+}
+
 TEST_F(Unbacked, Reads_AreSymbolsOnlyWhereAskedFor) {
   const at::Tensor count = fake({}, at::kLong);
   EXPECT_THROW(count.item(), DataDependentRead);
