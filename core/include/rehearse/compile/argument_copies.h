@@ -128,7 +128,8 @@ class ArgumentCopies {
     take_left(left, kEach);
     return left;
   }
-  // Puts `left` into the caller's arguments, which keep their tensors and symbolic integers.
+  // Puts `left` into the caller's arguments, which keep their tensors and symbolic integers. Leaves an argument as it
+  // is if the function has changed how many of these it contains, because only give() knows the added ones.
   void leave(const Left& left) const { leave(left, kEach); }
   // Puts what the function has changed into the caller's arguments. `real` returns the real value of a stand-in.
   void give(const UserCode::RealValue& real) const { give(real, kEach); }
@@ -231,8 +232,16 @@ class ArgumentCopies {
           [&](c10::SymInt& number) { ints.push_back(number); });
       std::size_t next_tensor = 0, next_int = 0;
       for_each_value(
-          changed, [&](at::Tensor& tensor) { tensor = tensors.at(next_tensor++); },
-          [&](c10::SymInt& number) { number = ints.at(next_int++); });
+          changed,
+          [&](at::Tensor& tensor) {
+            if (next_tensor < tensors.size()) tensor = tensors[next_tensor];
+            ++next_tensor;
+          },
+          [&](c10::SymInt& number) {
+            if (next_int < ints.size()) number = ints[next_int];
+            ++next_int;
+          });
+      if (next_tensor != tensors.size() || next_int != ints.size()) return;
       argument = std::move(changed);
     }
   }

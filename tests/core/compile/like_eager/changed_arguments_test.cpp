@@ -132,6 +132,23 @@ TEST(ChangedArguments, WhereTheFunctionThrows) {
   EXPECT_EQ(calls, 3);
 }
 
+// Code that changes requires_grad of a tensor that is no argument cannot be captured so far, so nobody knows the value
+// of the tensor that the code has appended.
+TEST(ChangedArguments, WhereTheFunctionThrows_TheErrorIsThatOfTheFunction) {
+  const at::Tensor weight = at::ones({2});
+  const auto function = [&weight](std::vector<at::Tensor>& results, int& calls, const at::Tensor& x) {
+    ++calls;
+    results.push_back(x * weight);
+    weight.set_requires_grad(true);
+    throw std::runtime_error("stop");
+  };
+  auto compiled = compile(function);
+  std::vector<at::Tensor> results;
+  int calls = 0;
+  EXPECT_THROW(compiled(results, calls, at::ones({2})), std::runtime_error);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(ChangedArguments, OfAFunctionThatReturnsNothing) {
   const auto function = [](at::Tensor& x, int& calls) {
     x.add_(1);
