@@ -89,7 +89,6 @@ SegmentRecorder::EndAtRegion SegmentRecorder::end_at_region(const std::vector<at
   graph::List arguments;
   std::vector<Node*> used;
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined()) continue;
     used.push_back(&recording_.node_of(tensor));
     arguments.emplace_back(*used.back());
   }

@@ -58,23 +58,29 @@ class TypedRegion final : public capture::EagerRegion {
   };
 
   TypedRegion(Fn fn, std::tuple<Args...> args) : fn_(fn), args_(std::move(args)) {
-    for_each_argument([this](at::Tensor& tensor) { tensors_.push_back(std::exchange(tensor, {})); });
+    for_each_argument([this](at::Tensor& tensor) {
+      is_defined_.push_back(tensor.defined());
+      if (tensor.defined()) tensors_.push_back(std::exchange(tensor, {}));
+    });
   }
 
-  // Returns the tensors of the arguments. The region keeps none of them.
+  // Returns the defined tensors of the arguments. The region keeps none of them.
   std::vector<at::Tensor> take_tensors() { return std::exchange(tensors_, {}); }
 
   std::string identity() const override {
     std::string text = typeid(Fn).name();
     if constexpr (std::is_pointer_v<Fn>) text += "@" + std::to_string(reinterpret_cast<std::uintptr_t>(fn_));
     std::apply([&](const auto&... arg) { ((text += "; " + texts_of_argument(arg)), ...); }, args_);
+    for (const bool is_defined : is_defined_) text += is_defined ? "; tensor" : "; undefined";
     return text;
   }
 
   std::shared_ptr<capture::RegionResult> run(std::vector<at::Tensor> tensors) const override {
     TypedRegion own(*this);
-    std::size_t next = 0;
-    own.for_each_argument([&](at::Tensor& tensor) { tensor = tensors.at(next++); });
+    std::size_t position = 0, next = 0;
+    own.for_each_argument([&](at::Tensor& tensor) {
+      if (is_defined_[position++]) tensor = tensors.at(next++);
+    });
     return std::apply(
         [&own](auto&... args) {
           if constexpr (kReturnsNothing) {
@@ -121,6 +127,7 @@ class TypedRegion final : public capture::EagerRegion {
 
   Fn fn_;
   std::tuple<Args...> args_;
+  std::vector<bool> is_defined_;  // for each tensor of the arguments
   std::vector<at::Tensor> tensors_;
 };
 

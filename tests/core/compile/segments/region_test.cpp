@@ -131,6 +131,19 @@ TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("shares memory"));
 }
 
+TEST(EagerRegion, UndefinedArgumentsStayUndefined) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = eager_region(
+        [](const at::Tensor& weight, const at::Tensor& t) { return weight.defined() ? t * weight : t * 3; },
+        at::Tensor(), x + 1);
+    return eager_region([](const at::Tensor& t, const at::Tensor& bias) { return bias.defined() ? t + bias : -t; }, y,
+                        at::Tensor());
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, -6.F)));
+  EXPECT_EQ(compiled.stats().hits, 2);
+}
+
 TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
   auto compiled = compile(printing, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({3})), capture::NotCapturable);
