@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,7 +69,8 @@ class TypedRegion final : public capture::EagerRegion {
   std::vector<at::Tensor> take_tensors() { return std::exchange(tensors_, {}); }
 
   std::string identity() const override {
-    std::string text = typeid(Fn).name();
+    // Types in different files may have one name, but each has its own type_info.
+    std::string text = std::to_string(reinterpret_cast<std::uintptr_t>(&typeid(TypedRegion)));
     if constexpr (std::is_pointer_v<Fn>) text += "@" + std::to_string(reinterpret_cast<std::uintptr_t>(fn_));
     std::apply([&](const auto&... arg) { ((text += "; " + texts_of_argument(arg)), ...); }, args_);
     for (const bool is_defined : is_defined_) text += is_defined ? "; tensor" : "; undefined";

@@ -14,6 +14,8 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "region_elsewhere.h"
+
 namespace rehearse::compiler {
 namespace {
 
@@ -142,6 +144,17 @@ TEST(EagerRegion, UndefinedArgumentsStayUndefined) {
   auto compiled = compile(function);
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, -6.F)));
   EXPECT_EQ(compiled.stats().hits, 2);
+}
+
+// region_elsewhere.cpp has a function of the same name, so the types of the two lambdas have one name.
+std::string identity_of_lambda() {
+  const auto region = [] {};
+  return TypedRegion<decltype(region)>(region, {}).identity();
+}
+
+TEST(EagerRegion, FunctionsOfOneNameInTwoFilesAreTwoRegions) {
+  EXPECT_EQ(identity_of_lambda(), identity_of_lambda());
+  EXPECT_NE(identity_of_lambda(), identity_of_lambda_elsewhere());
 }
 
 TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
