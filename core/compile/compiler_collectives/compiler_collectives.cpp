@@ -91,6 +91,21 @@ std::vector<int> ranks_of(c10d::ProcessGroup& group) {
   return ranks;
 }
 
+constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
+    {{Ability::run_eagerly, "eager"}, {Ability::compile, "miss"}, {Ability::serve, "hit"}}};
+
+std::string name_of(Ability ability) {
+  const auto is_it = [&](const auto& named) { return named.first == ability; };
+  return std::find_if(kAbilities.begin(), kAbilities.end(), is_it)->second;
+}
+
+std::optional<Ability> ability_named(const std::string& name) {
+  for (const auto& [ability, text] : kAbilities) {
+    if (name == text) return ability;
+  }
+  return std::nullopt;
+}
+
 // A part of the group's store for the n-th communicator that this rank makes. Back ends such as gloo publish their
 // addresses there under keys that are always the same. The store counts, because a group may have several objects.
 c10::intrusive_ptr<c10d::Store> store_of_next(c10d::ProcessGroup& group, const std::string& name) {
