@@ -47,9 +47,9 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
   const auto work = works_[static_cast<std::size_t>(prior.rank())];
   if (work == nullptr || !work->incomplete()) return;
   if (prior.timed_out()) {
-    work->time_out(prior.exception());
+    work->time_out(prior.failure());
   } else {
-    work->fail(prior.exception());
+    work->fail(prior.failure());
   }
   failure_.note_timed_out(*work, services_.now());
   if (full()) end_in_failure();

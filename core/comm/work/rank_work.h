@@ -105,6 +105,8 @@ class RankWork final
   bool succeeded() const noexcept { return state_ == State::completed; }
   bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
   bool timed_out() const noexcept { return timed_out_; }
+  // The failure; null if the operation has not failed. Unlike exception(), does not count as a query of the program.
+  std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   VirtualTime deadline() const noexcept { return deadline_; }
 
   const WorkRecord& record() const noexcept { return record_; }
@@ -169,8 +171,6 @@ class RankWork final
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
   void finish(State state, Wake wake = Wake::as_progress);
-  // The failure; null if the operation has not failed. `exception_` may also be that of a wait() that timed out.
-  std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   void post_marks();
   void mark_futures();
   c10d::WorkResult result_so_far() const noexcept {

@@ -153,6 +153,22 @@ TEST_F(WorkExpiry, BarrierAfterIt_GetsTheSameError) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
+// A failure that the program never asks for is not known to it, even if a barrier fails with the same error.
+TEST_F(WorkExpiry, BarrierAfterIt_DoesNotMakeItKnown) {
+  options.timeout = 50ms;
+  WorkPtr call, barrier;
+  const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+    if (rank == 1) return exec::this_rank::sleep_for(1s);
+    call = allreduce(group, at::ones({1}));
+    barrier = group->barrier();
+    exec::this_rank::sleep_for(1s);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  ASSERT_EQ(pending.size(), 2u);
+  EXPECT_THAT(pending, testing::Each(testing::Field(&PendingOperation::timed_out, true)));
+  EXPECT_THAT(pending, testing::Each(testing::Field(&PendingOperation::gave_up, false)));
+}
+
 TEST_F(WorkExpiry, BarrierThatWaitsForATransfer_EndsWithIt) {
   fabric.takes = 1s;
   const auto outcome = run(2, [](int, const ProcessGroup& group) {
