@@ -142,7 +142,7 @@ void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
   REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   services_.executor.note_progress();
   for (const auto& work : works_) {
-    work->break_off(why);
+    work->fail(why);
     matcher_.fail_barriers_after(*work, sequence_);
   }
   give_back();

@@ -55,8 +55,8 @@ void MatchedPair::on_done() noexcept {
 void MatchedPair::on_failed(std::exception_ptr why) noexcept {
   REHEARSE_CHECK(!held_ && send_ != nullptr, held_);
   context_.services.executor.note_progress();
-  send_->break_off(why);
-  recv_->break_off(why);
+  send_->fail(why);
+  recv_->fail(why);
   send_.reset();
   recv_.reset();
   matcher_.give_back(*this);

@@ -88,13 +88,8 @@ void RankWork::fail(std::exception_ptr error) {
   if (!incomplete()) return;
   exception_ = std::move(error);
   if (!owner_->closed()) record_.fail(owner_->executor().clock().now());
-  finish(State::failed);
-}
-
-void RankWork::break_off(std::exception_ptr error) {
-  if (!incomplete()) return;
   owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
-  fail(std::move(error));
+  finish(State::failed);
 }
 
 void RankWork::time_out(std::exception_ptr prior) {
@@ -194,8 +189,7 @@ void RankWork::withdraw(const std::string& why, int rank) {
   if (!incomplete()) return;
   const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the match may have held the last reference
   if (match_ != nullptr) match_->withdraw(*this);
-  break_off(
-      std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
+  fail(std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
 }
 
 WorkFutures::Future RankWork::getFuture() {

@@ -138,8 +138,7 @@ class RankWork final
   // no effect on calls without an Operation::end.
   void launch();
   void complete(VirtualTime now);
-  void fail(std::exception_ptr error);
-  void break_off(std::exception_ptr error);  // calls fail(), and sets the rank's c10d::Backend::getError()
+  void fail(std::exception_ptr error);  // sets the rank's c10d::Backend::getError(), as time_out() does
   // The match calls this at the time limit. Does not count as progress, so that reports show the hang that the timeout
   // ends. `prior`: the failure of an earlier operation for which this operation waited; null: this operation has
   // reached its own limit.

@@ -82,8 +82,8 @@ class RankBackend final : public DescribedBackend {
   // Waits for this rank's calls in flight. Later calls throw CommError.
   void shutdown() override;
 
-  // SUCCESS, or the first error of a call of this rank: TIMEOUT, or COMM_ERROR after an abort, a closed connection or a
-  // failed transfer.
+  // SUCCESS, or the first error of a call of this rank: TIMEOUT, or COMM_ERROR after an abort, a closed connection, a
+  // failed transfer or a timeout of another rank.
   c10d::ErrorType getError() override;
 
   // Runs `hook` on a helper fiber of this rank after each of the rank's calls that succeeds, in order. May be called

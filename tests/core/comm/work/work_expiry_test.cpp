@@ -91,6 +91,7 @@ TEST_F(WorkExpiry, LatePeer_FailsAtOnceAndTheNextCallWorks) {
         EXPECT_EQ(error.what(), text);
         EXPECT_EQ(error.ranks().size(), late ? static_cast<std::size_t>(ranks - 1) : std::size_t{1});
       }
+      EXPECT_EQ(group->getDefaultBackend()->getError(), late ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::TIMEOUT);
       exec::this_rank::sleep_for(1s);
       EXPECT_TRUE(allreduce(group, at::ones({1}))->wait());
     });
@@ -198,6 +199,7 @@ TEST_F(WorkExpiry, MessageWithoutASender_IsOverForALateSenderToo) {
                        "send #1 to rank 0 on group \"world\" has no peer any more: recv #1 from rank 1 on group "
                        "\"world\" of rank 0 timed out at 100 ms of virtual time");
         }
+        EXPECT_EQ(group->getDefaultBackend()->getError(), c10d::ErrorType::COMM_ERROR);
         return send(group, at::ones({1}), 0)->wait(), void();
       }
       group->getDefaultBackend()->setTimeout(100ms);
