@@ -28,23 +28,23 @@ std::size_t likeness(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void StoreHistory::changed(const std::string& key, std::string value) {
+void StoreHistory::changed(const std::string& key, Value value) {
   if (!exec::this_rank::is_fiber()) return;
   const int rank = exec::this_rank::rank();
   changes_[key] = {rank, exec::CallSite::capture(), std::move(value), false, ++number_};
   set_[key][rank] = changes_[key];
 }
 
-void StoreHistory::may_have_changed(const std::string& key, std::string value) {
+void StoreHistory::may_have_changed(const std::string& key, Value value) {
   const auto known = changes_.find(key);
   const bool is_so =
-      known == changes_.end() ? value.empty() : !known->second.is_deletion && known->second.value == value;
+      known == changes_.end() ? value.text.empty() : !known->second.is_deletion && known->second.value == value;
   if (!is_so) changed(key, std::move(value));
 }
 
 void StoreHistory::deleted(const std::string& key) {
   if (exec::this_rank::is_fiber())
-    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), "", true, ++number_};
+    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), {}, true, ++number_};
 }
 
 void StoreHistory::checked(const Keys& keys, bool there) {
@@ -101,7 +101,7 @@ std::string StoreHistory::of_wait(const std::string& key) const {
   if (other == nullptr) return "";
   const auto& of_other = changes_.at(*other);
   return fmt::format("waited for store key \"{}\", which nobody set; there is \"{}\" ({}), changed last by rank {}{}",
-                     key, *other, of_other.value, of_other.rank, at(of_other.where));
+                     key, *other, of_other.value.text, of_other.rank, at(of_other.where));
 }
 
 // `rank` did not find a key. Says which rank found a key at the same call site, and which rank set the missing key

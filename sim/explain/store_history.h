@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -19,11 +20,17 @@ class StoreHistory {
  public:
   using Keys = std::vector<std::string>;
 
-  // `value`: in a form that people can read.
-  void changed(const std::string& key, std::string value);
+  struct Value {
+    bool operator==(const Value&) const = default;
+
+    std::string text;      // in a form that people can read
+    std::size_t hash = 0;  // of its bytes, because different values may have the same text
+  };
+
+  void changed(const std::string& key, Value value);
   // Call it after a compareSet() that left the key with its desired value. Counts as a change only if `value` differs
-  // from the key's last known text.
-  void may_have_changed(const std::string& key, std::string value);
+  // from the key's last known value.
+  void may_have_changed(const std::string& key, Value value);
   void deleted(const std::string& key);
   void checked(const Keys& keys, bool there);
   void waits(const Keys& keys);
@@ -37,7 +44,7 @@ class StoreHistory {
   struct Change {
     int rank = -1;
     exec::CallSite where;
-    std::string value;
+    Value value;
     bool is_deletion = false;
     std::uint64_t number = 0;
   };

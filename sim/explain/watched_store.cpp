@@ -2,6 +2,8 @@
 #include "explain/watched_store.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -11,12 +13,17 @@ namespace rehearse::sim {
 namespace {
 
 // Short texts and numbers appear as they are; other values as their size.
-std::string readable(const std::vector<std::uint8_t>& value) {
+std::string readable(std::string_view value) {
   constexpr std::size_t kLong = 32;
-  const bool is_text =
-      std::all_of(value.begin(), value.end(), [](std::uint8_t each) { return each >= ' ' && each <= '~'; });
+  const bool is_text = std::all_of(value.begin(), value.end(), [](char each) { return each >= ' ' && each <= '~'; });
   if (!is_text || value.size() > kLong) return fmt::format("{} bytes", value.size());
-  return std::string(value.begin(), value.end());
+  return std::string(value);
+}
+
+StoreHistory::Value value_of(std::string_view bytes) { return {readable(bytes), std::hash<std::string_view>()(bytes)}; }
+
+StoreHistory::Value value_of(const std::vector<std::uint8_t>& bytes) {
+  return value_of(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace
@@ -41,13 +48,13 @@ auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wai
 
 void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
   below()->set(key, value);
-  history_->changed(key, readable(value));
+  history_->changed(key, value_of(value));
 }
 
 std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                    const std::vector<std::uint8_t>& desired) {
   auto value = below()->compareSet(key, expected, desired);
-  if (value == desired) history_->may_have_changed(key, readable(value));
+  if (value == desired) history_->may_have_changed(key, value_of(value));
   return value;
 }
 
@@ -57,7 +64,7 @@ std::vector<std::uint8_t> WatchedStore::get(const std::string& key) {
 
 std::int64_t WatchedStore::add(const std::string& key, std::int64_t amount) {
   const auto value = below()->add(key, amount);
-  if (amount != 0) history_->changed(key, fmt::format("{}", value));
+  if (amount != 0) history_->changed(key, value_of(std::to_string(value)));
   return value;
 }
 
@@ -75,7 +82,7 @@ bool WatchedStore::check(const std::vector<std::string>& keys) {
 
 void WatchedStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
   below()->append(key, value);
-  history_->changed(key, fmt::format("{} bytes more", value.size()));
+  history_->changed(key, {fmt::format("{} bytes more", value.size())});
 }
 
 std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
@@ -85,7 +92,7 @@ std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<
 void WatchedStore::multiSet(const std::vector<std::string>& keys,
                             const std::vector<std::vector<std::uint8_t>>& values) {
   below()->multiSet(keys, values);
-  for (std::size_t i = 0; i < keys.size(); ++i) history_->changed(keys[i], readable(values[i]));
+  for (std::size_t i = 0; i < keys.size(); ++i) history_->changed(keys[i], value_of(values[i]));
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys) {

@@ -142,6 +142,19 @@ TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
   EXPECT_THAT(report.remarks, ElementsAre(testing::HasSubstr("there is \"leader_1\" (yes), changed last by rank 1")));
 }
 
+TEST(StoreHistory, OtherBytesOfTheSameLength_AreAChange) {
+  const std::vector<std::uint8_t> old{0, 1, 2}, now{0, 1, 3};
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == 1) ctx.store()->set("state_1", old);
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 0) ctx.store()->compareSet("state_1", old, now);
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 2) ctx.store()->wait({"state_2"});
+  });
+  EXPECT_THAT(report.remarks,
+              ElementsAre(testing::HasSubstr("there is \"state_1\" (3 bytes), changed last by rank 0")));
+}
+
 // On every schedule, the second run, which finds the call sites, repeats the first run and ends.
 TEST(StoreHistory, OnManySchedules_TheRaceIsReported) {
   int failed = 0;
