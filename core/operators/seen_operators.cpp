@@ -30,7 +30,9 @@ bool computes_nothing(c10::DispatchKeySet keys) {
 }
 
 bool communicates(const c10::OperatorHandle& op) {
-  return op.operator_name().name.starts_with("c10d::") || op.operator_name().name.starts_with("_c10d_functional::");
+  const auto& name = op.operator_name().name;
+  return name.starts_with("c10d::") || name.starts_with("_c10d_functional::") ||
+         name.starts_with("_c10d_functional_autograd::");
 }
 
 // True if the operator runs no code of the user's. Only the user's code could make an idle watcher want to see

@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <rehearse/comm/functional.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
@@ -159,6 +160,22 @@ TEST(Compute, Collectives_TakeWhatTheNetworkTakes) {
     EXPECT_EQ(ctx.now() - kTimeZero, VirtualDuration(2 * 1000 + 32));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << to_text(report);
+}
+
+// The second call has a gradient, so another operator of LibTorch's carries it out.
+TEST(Compute, FunctionalCollectives_TakeWhatTheNetworkTakes) {
+  const WorldOptions options{.ranks = 2, .compute = {.per_operator = 1ms}};
+  const std::vector<at::Tensor> inputs{at::ones({8}), at::ones({8}).requires_grad_()};
+  std::vector<VirtualDuration> times(inputs.size());
+  const auto report = World(options).run([&](RankContext& ctx) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto begin = ctx.now();
+      functional::all_gather_tensor(inputs[i], ctx.group());
+      times[i] = ctx.now() - begin;
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << to_text(report);
+  EXPECT_EQ(times[1], times[0]);
 }
 
 TEST(Compute, ThreadsOfARank_AreNotCounted) {
