@@ -57,8 +57,12 @@ void write_file(const std::filesystem::path& file, const std::function<void(std:
     if (replaces) std::filesystem::remove(target, error);
     fail(file, std::strerror(why));
   }
-  if (replaces) std::filesystem::rename(target, file, error);
-  if (error) fail(file, error.message().c_str());
+  if (!replaces) return;
+  std::filesystem::rename(target, file, error);
+  if (!error) return;
+  std::error_code ignored;
+  std::filesystem::remove(target, ignored);
+  fail(file, error.message().c_str());
 }
 
 }  // namespace rehearse::sim

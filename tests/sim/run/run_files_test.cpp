@@ -60,6 +60,12 @@ TEST_F(RunFiles, WriterThatThrows_LeavesTheOldFileAndNoPart) {
   EXPECT_THAT(names_in(folder_), ElementsAre("report.txt"));
 }
 
+TEST_F(RunFiles, NameThatIsTakenMeanwhile_LeavesNoPart) {
+  const auto file = folder_ / "report.txt";
+  EXPECT_THROW(write_file(file, [&](std::ostream&) { std::filesystem::create_directory(file); }), OutputError);
+  EXPECT_THAT(names_in(folder_), ElementsAre("report.txt"));
+}
+
 TEST_F(RunFiles, ToBeCompared_HaveWhatModesShare) {
   OutputOptions output = OutputOptions::only("json");
   output.files.erase("calls");
