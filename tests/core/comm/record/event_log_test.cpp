@@ -154,6 +154,23 @@ TEST_F(EventLogTest, SignaturesOfListOps_KeepEachRanksSizes) {
             "alltoall_base(float32[7], cpu, send [3, 4], receive [2, 4])");
 }
 
+// The output sizes of these calls may differ although the input sizes agree.
+TEST_F(EventLogTest, SignaturesOfGathersAndScatters_KeepTheSizesOfEachCall) {
+  run(2, [](int, const ProcessGroup& group) {
+    auto gathered_flat = at::ones({8}), gathered = at::ones({4, 2}), part = at::ones({4});
+    group->_allgather_base(gathered_flat, part)->wait();
+    group->_allgather_base(gathered, part)->wait();
+    group->_reduce_scatter_base(part, gathered_flat)->wait();
+    group->_reduce_scatter_base(part, gathered)->wait();
+  });
+  const auto calls = events->of_rank(0);
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_THAT(events->signature(calls[0]).output_sizes, ElementsAre(ElementsAre(8)));
+  EXPECT_THAT(events->signature(calls[1]).output_sizes, ElementsAre(ElementsAre(4, 2)));
+  EXPECT_THAT(events->signature(calls[2]).input_sizes, ElementsAre(ElementsAre(8)));
+  EXPECT_THAT(events->signature(calls[3]).input_sizes, ElementsAre(ElementsAre(4, 2)));
+}
+
 TEST_F(EventLogTest, CallSites_AreKeptWhenAskedFor) {
   run_example();
   EXPECT_TRUE(events->call_site(events->of_rank(0)[0]).empty());
