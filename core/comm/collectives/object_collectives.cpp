@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <rehearse_internal/comm/byte_tensors.h>
@@ -120,9 +119,11 @@ std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::
   const bool is_root = group->getRank() == root;
   TORCH_CHECK_VALUE(!is_root || static_cast<int>(payloads.size()) == ranks, "scatter_object: the root gave ",
                     payloads.size(), " payloads; a group of ", ranks, " needs one for each rank");
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks));
-  if (is_root) std::transform(payloads.begin(), payloads.end(), sizes.begin(), [](const auto& p) { return p.size(); });
-  broadcast(*group, at::from_blob(sizes.data(), {ranks}, at::kLong), root);
+  const auto announced = at::zeros({ranks}, at::kLong);  // owns its memory, because a call that fails may still use it
+  auto* const first = announced.mutable_data_ptr<std::int64_t>();
+  if (is_root) std::transform(payloads.begin(), payloads.end(), first, [](const auto& p) { return p.size(); });
+  broadcast(*group, announced, root);
+  const std::vector<std::int64_t> sizes(first, first + ranks);
   for (const std::int64_t size : sizes) check_size(size, root, "scatter_object");
   const auto most = largest(sizes);
   if (most == 0) return {};

@@ -135,5 +135,29 @@ TEST(ObjectCollectivesErrors, NameWhatIsWrong) {
   });
 }
 
+// Its broadcast fails, and goes on using the tensor, as gloo's does after a timeout.
+class FailingBackend : public c10d::Backend {
+ public:
+  FailingBackend() : Backend(0, 2) {}
+  const std::string getBackendName() const override { return "failing"; }
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions&) override {
+    in_use = tensors;
+    throw std::runtime_error("timed out");
+  }
+
+  std::vector<at::Tensor> in_use;
+};
+
+TEST(ObjectCollectivesErrors, AfterAFailure_TheMemoryInUseRemains) {
+  const auto backend = c10::make_intrusive<FailingBackend>();
+  const auto group = c10::make_intrusive<c10d::ProcessGroup>(0, 2);
+  group->setBackend(at::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  for (const bool scatter : {false, true}) {
+    EXPECT_THROW(scatter ? scatter_object(group, {"a", "b"}, 0) : broadcast_object(group, "a", 0), std::runtime_error);
+    ASSERT_EQ(backend->in_use.size(), 1u);
+    EXPECT_NE(backend->in_use[0].storage().data_ptr().get_context(), nullptr) << "the tensor does not own its memory";
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::comm
