@@ -10,10 +10,9 @@
 namespace rehearse {
 
 const Group* WorldGroups::find() {
+  if (!exec::this_rank::is_fiber()) return of_process_;  // a process that is one rank has no fibers
   const WorldGroups* const groups = exec::WorldLocal<WorldGroups>::find();
-  if (groups == nullptr || groups->of_rank_.empty()) return nullptr;
-  // A process that is one rank has no fibers.
-  if (!exec::this_rank::is_fiber()) return groups->of_rank_.begin()->second;
+  if (groups == nullptr) return nullptr;
   const auto found = groups->of_rank_.find(exec::this_rank::rank());
   return found != groups->of_rank_.end() ? found->second : nullptr;
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/job/rank_context_base.h>
 #include <rehearse_internal/job/world_groups.h>
@@ -37,9 +36,7 @@ class ProcessRankContext final : public RankContextBase {
   ProcessGroups& groups_;
   RankServices& services_;
   Group group_;
-  WorldGroups world_groups_;
-  const exec::WorldLocal<WorldGroups>::Lent lent_groups_{world_groups_};
-  const WorldGroups::Entry world_{world_groups_, process_.rank, group_};
+  const WorldGroups::OfProcess world_{group_};
 };
 
 }  // namespace rehearse::real

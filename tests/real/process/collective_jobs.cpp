@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Correct jobs: collectives, messages, groups, labels, a compiled function, data-parallel training.
+// Correct jobs: collectives, messages, groups, labels, a thread, a compiled function, data-parallel training.
+#include <thread>
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
@@ -180,6 +182,13 @@ void groups_left_at_once(RankContext& context, Tensors& results) {
   results.push_back(numbers(context, {1}));
 }
 
+// A thread that the body starts belongs to the rank.
+void calls_of_a_thread(RankContext& context, Tensors& results) {
+  auto tensor = numbers(context, {3});
+  std::thread([&] { world_group().allreduce(tensor)->wait(); }).join();
+  results.push_back(tensor);
+}
+
 // Ranks exchange their arguments when they compile, on a group beside the user's.
 void compiled(RankContext& context, Tensors& results) {
   auto twice = compile([](const at::Tensor& x) { return x * 2 + 1; }, {.group = context.group()});
@@ -210,6 +219,7 @@ std::vector<Job> collective_jobs() {
           {"coalesced", coalesced},
           {"splits", splits},
           {"groups_left_at_once", groups_left_at_once},
+          {"calls_of_a_thread", calls_of_a_thread},
           {"compiled", compiled},
           {"training", training}};
 }
