@@ -3,9 +3,12 @@
 // operators that may be sampled (sampled_operators.h). For other operators, only the Meta kernel runs, and only at the
 // sizes of the call.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <rehearse_internal/capture/fake_errors.h>
@@ -39,9 +42,21 @@ std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& 
   return numbers;
 }
 
-// A real tensor filled with 0.5 or, if its dtype is integral, with 0. Zero is a valid index into everything that is not
-// empty.
-at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values) {
+// The made-up numbers in a real tensor. Equal: all 0.5 or, if the dtype is integral, 0, because 0 is a valid index into
+// everything that is not empty. Mixed: one is added to some of them.
+enum class Numbers { Equal, Mixed };
+
+// Zeros and ones without a period, so that no two rows of a tensor are equal by construction. The first one is 1.
+at::Tensor mixed_bits(std::int64_t count) {
+  at::Tensor bits = at::empty({count}, c10::kByte);
+  auto* const bit = bits.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    bit[i] = static_cast<std::uint8_t>((static_cast<std::uint64_t>(i + 1) * 0x9E3779B97F4A7C15u) >> 63U);
+  }
+  return bits;
+}
+
+at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values, Numbers numbers) {
   const std::vector<std::int64_t> sizes = numbers_at(fake.sym_sizes(), values);
   const std::vector<std::int64_t> strides = numbers_at(fake.sym_strides(), values);
   const std::int64_t offset = number_at(fake.sym_storage_offset(), values);
@@ -51,6 +66,7 @@ at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment&
   const c10::ScalarType dtype = fake.scalar_type();
   const c10::Scalar fill = c10::isIntegralType(dtype, true) ? c10::Scalar(0) : c10::Scalar(0.5);
   at::Tensor storage = at::full({elements}, fill, at::TensorOptions(dtype));
+  if (numbers == Numbers::Mixed) storage = at::add(storage, mixed_bits(elements)).to(dtype);
   at::Tensor made = storage.as_strided(sizes, strides, offset);
   if (fake.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
   return made;
@@ -75,21 +91,54 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
-Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) {
+Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta, Numbers numbers = Numbers::Equal) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
   StandIns stand_ins(
-      [&](const at::Tensor& fake) { return on_meta ? meta_at(fake, values) : real_like(call, fake, values); });
+      [&](const at::Tensor& fake) { return on_meta ? meta_at(fake, values) : real_like(call, fake, values, numbers); });
   torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(on_meta ? c10::kMeta : c10::kCPU));
   for (c10::IValue& value : stack) value = with_numbers(value, values);
   call.facts.handle.callBoxed(stack);
   return outputs_of(call.facts, stack, device_of(call));
 }
 
+// The tensors of all outputs, in order, without undefined ones.
+std::vector<TensorSpec*> tensors_of(Outputs& outputs) {
+  std::vector<TensorSpec*> specs;
+  for (Output& output : outputs) {
+    if (auto* const spec = std::get_if<TensorSpec>(&output.value)) specs.push_back(spec);
+    if (auto* const list = std::get_if<std::vector<TensorSpec>>(&output.value)) {
+      for (TensorSpec& spec : *list) specs.push_back(&spec);
+    }
+  }
+  return specs;
+}
+
+bool same_sizes(const std::vector<TensorSpec*>& left, const std::vector<TensorSpec*>& right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const TensorSpec* one, const TensorSpec* other) { return one->sizes == other->sizes; });
+}
+
+// Throws DataDependentRead if other numbers give results of other sizes. A kernel that refuses the other numbers, for
+// example as indices, proves nothing.
+void require_sizes_without_data(const Call& call, const Assignment& values, Outputs& with_equal_numbers) {
+  Outputs with_mixed;
+  try {
+    with_mixed = run_kernel_at(call, values, false, Numbers::Mixed);
+  } catch (const c10::Error&) {
+    return;
+  }
+  if (!same_sizes(tensors_of(with_equal_numbers), tensors_of(with_mixed))) {
+    throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+  }
+}
+
 // The numbers in the tensors are made up, so an error of the kernel is not an error of the user's call.
 Outputs run_on_numbers_at(const Call& call, const Assignment& values) {
   try {
-    return run_kernel_at(call, values, false);
+    Outputs outputs = run_kernel_at(call, values, false);
+    require_sizes_without_data(call, values, outputs);
+    return outputs;
   } catch (const c10::Error& error) {
     give_up(call, std::string("it has no rule, and its kernel refuses tensors of made-up numbers: ") +
                       error.what_without_backtrace());
@@ -114,18 +163,6 @@ Outputs run_sample_at(const Call& call, const Assignment& values) {
   } catch (const c10::Error& error) {
     give_up(call, std::string("it has no rule, and refuses other sizes: ") + error.what_without_backtrace());
   }
-}
-
-// The tensors of all outputs, in order, without undefined ones.
-std::vector<TensorSpec*> tensors_of(Outputs& outputs) {
-  std::vector<TensorSpec*> specs;
-  for (Output& output : outputs) {
-    if (auto* const spec = std::get_if<TensorSpec>(&output.value)) specs.push_back(spec);
-    if (auto* const list = std::get_if<std::vector<TensorSpec>>(&output.value)) {
-      for (TensorSpec& spec : *list) specs.push_back(&spec);
-    }
-  }
-  return specs;
 }
 
 struct Samples {
