@@ -201,7 +201,7 @@ ScenarioKey memory(std::string_view name, std::string takes, Field field) {
   };
   auto key = quantity(name, "a size above 0, as in \"80GiB\"", std::move(takes), parse, units::print_bytes, field);
   key.print = [=, always = key.print](const Scenario& scenario) { return field(scenario) > 0 ? always(scenario) : ""; };
-  key.fallback = "any";
+  key.fallback = "no limit";
   return key;
 }
 

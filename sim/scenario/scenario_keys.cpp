@@ -96,7 +96,7 @@ ScenarioSection network_section() {
               keys::bandwidth("bandwidth", "a bandwidth, as in \"50GB/s\" or \"400Gbit/s\"",
                               "a size and `/s`, or `Mbit/s`, `Gbit/s`, `Tbit/s`",
                               at(kWorld, kNetwork, &NetworkModel::bytes_per_second)),
-              keys::number("jitter", 0, kJitterMost, "0 to 100: an operation takes up to this much longer",
+              keys::number("jitter", 0, kJitterMost, "0 to 100; with `0.5`, an operation takes up to 1.5 times as long",
                            at(kWorld, kNetwork, &NetworkModel::jitter)),
               keys::duration(
                   "store", "0ns",
@@ -127,7 +127,7 @@ ScenarioSection compile_section() {
           {
               keys::duration("per_node", "2ms", "a duration that compiling takes for each node of a graph",
                              at(kWorld, kCompileTime, &compiler::CompileTimeModel::per_node)),
-              keys::number("jitter", 0, kJitterMost, "0 to 100: a compilation takes up to this much longer",
+              keys::number("jitter", 0, kJitterMost, "0 to 100; with `0.5`, compiling takes up to 1.5 times as long",
                            at(kWorld, kCompileTime, &compiler::CompileTimeModel::jitter)),
               keys::choice<CompileDivergence>(
                   "divergence", {{"remark", CompileDivergence::remark}, {"fail", CompileDivergence::fail}},

@@ -45,7 +45,8 @@ std::string exit_codes() {
     auto& meaning = meanings[exit_code(verdict)];
     meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
   }
-  meanings[kExitDisagree] = "FAULT NOT FIRED; not the verdict that a scenario expects; validate: the runs disagree";
+  meanings[kExitDisagree] =
+      "FAULT NOT FIRED; OK, but the scenario expects another verdict; validate: the runs disagree";
   meanings[kExitUsage] = "wrong usage: correct the option, the file or the scenario; nothing ran";
   meanings[kExitOutput] = "the verdict was OK or the expected one, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
