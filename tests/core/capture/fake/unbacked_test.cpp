@@ -82,6 +82,21 @@ TEST_F(Unbacked, OlderUnique_HasAsManyAsTheNewer) {
   EXPECT_THAT(texts(std::get<1>(values).sym_sizes()), ElementsAre("0"));
 }
 
+// These operators have no rule. Samples with other numbers show that the sizes of their results depend on data.
+TEST_F(Unbacked, OutOverloads_AreErrors) {
+  at::Tensor x = fake({5}, at::kLong), values = fake({0}, at::kLong), places = fake({0}, at::kLong);
+  at::Tensor counts = fake({0}, at::kLong);
+  EXPECT_THROW(at::_unique_out(values, places, x, true, true), DataDependentRead);
+  EXPECT_THROW(at::_unique2_out(values, places, counts, x, true, true, true), DataDependentRead);
+  EXPECT_THROW(at::unique_consecutive_out(values, places, counts, x), DataDependentRead);
+  EXPECT_THROW(at::unique_dim_out(values, places, counts, x, 0), DataDependentRead);
+  EXPECT_THROW(at::unique_dim_consecutive_out(values, places, counts, x, 0), DataDependentRead);
+  EXPECT_THROW(at::bincount_out(values, x), DataDependentRead);
+  EXPECT_THROW(at::repeat_interleave_out(values, x), DataDependentRead);
+  const at::Tensor sorted = at::searchsorted_out(places, fake({4}, at::kLong), x);  // its size does not depend on data
+  EXPECT_THAT(texts(sorted.sym_sizes()), ElementsAre("5"));
+}
+
 TEST_F(Unbacked, Reads_AreSymbolsOnlyWhereAskedFor) {
   const at::Tensor count = fake({}, at::kLong);
   EXPECT_THROW(count.item(), DataDependentRead);
