@@ -66,6 +66,8 @@ at::Tensor random(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype, 
   return (at::rand(numbers) * 0.8 + 0.1).to(dtype);
 }
 
+}  // namespace
+
 at::Tensor fake(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype) {
   TensorSpec spec;
   spec.sizes = sizes;
@@ -73,8 +75,6 @@ at::Tensor fake(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype) {
   spec.dtype = dtype;
   return make_fake(spec);
 }
-
-}  // namespace
 
 std::ostream& operator<<(std::ostream& out, const OperatorCase& one) { return out << one.name; }
 

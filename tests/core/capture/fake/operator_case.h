@@ -44,6 +44,9 @@ Tensors list(const at::Tensor& first, const More&... more) {
 #define REHEARSE_BODY(...) \
   []([[maybe_unused]] const ::rehearse::capture::test::Tensors& x) { return list(__VA_ARGS__); }
 
+// A contiguous fake. Call it in a FakeMode::Scope.
+at::Tensor fake(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype);
+
 struct Sizes {
   std::int64_t n, m;
 };

@@ -21,6 +21,7 @@
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/operator_facts.h"
+#include "operator_case.h"
 #include "random_arguments.h"
 
 namespace rehearse::capture::test {
@@ -58,14 +59,6 @@ torch::jit::Stack stack_of(const std::vector<RandomArgument>& arguments, const M
 at::Tensor real(const std::vector<std::int64_t>& sizes, c10::ScalarType dtype) {
   if (c10::isIntegralType(dtype, true)) return at::randint(0, 2, sizes, at::TensorOptions(dtype));
   return at::rand(sizes).to(dtype);
-}
-
-at::Tensor fake(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype) {
-  TensorSpec spec;
-  spec.sizes = sizes;
-  spec.strides = contiguous_strides(sizes);
-  spec.dtype = dtype;
-  return make_fake(spec);
 }
 
 using ValueOfSize = std::function<std::int64_t(const c10::SymInt&)>;
