@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "capture/fake/call/operator_call.h"
+#include "capture/fake/call/result_layout.h"
 
 namespace rehearse::capture {
 
@@ -25,6 +27,9 @@ std::optional<Outputs> try_on_meta(const Call& call);
 
 // Infers the results of elementwise operators: broadcast sizes, promoted dtype.
 Outputs infer_pointwise(const Call& call);
+
+// The layout that an elementwise operator gives its results. `operands`: the tensors that it reads.
+Layout pointwise_layout(const Call& call, std::vector<at::Tensor> operands);
 
 // The last resort: runs the kernel. If sizes are symbols and the operator may be sampled (sampled_operators.h), runs it
 // at several small sizes and fits expressions to the sizes of its results. If no expression fits, or if the operator

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
@@ -50,7 +51,7 @@ Outputs infer_out(const Call& call) {
   }
   if (operands.empty()) return Outputs(call.facts.returns.size());
   const at::Tensor& out = call.tensor(call.facts.written.front());
-  const Layout layout = elementwise_layout(operands);
+  const Layout layout = pointwise_layout(call, std::move(operands));
   if (same_sizes(out, layout.sizes)) return Outputs(call.facts.returns.size());
   return {view_of(out, layout.sizes, layout.strides)};
 }

@@ -24,7 +24,8 @@ bool keeps_strides(const Call& call, const at::Tensor& operand) {
 
 // Kernels that take a number as a second operand broadcast it, so they treat no tensor as contiguous.
 bool iterates_with_number(const std::string& name) {
-  if (name == "aten::pow.Tensor_Scalar") return false;
+  if (name == "aten::deg2rad.out" || name == "aten::rad2deg.out") return true;
+  if (name.starts_with("aten::pow.Tensor_Scalar")) return false;
   const std::size_t overload = name.find('.');
   return overload != std::string::npos &&
          (name.find("Scalar", overload) != std::string::npos || name.find("scalar", overload) != std::string::npos);
@@ -33,7 +34,10 @@ bool iterates_with_number(const std::string& name) {
 // These kernels give no strides to the result that they make.
 bool gives_contiguous(const Call& call, const at::Tensor& operand) {
   const std::string& name = call.facts.name;
-  return name == "aten::pow.Scalar" || name == "aten::mvlgamma" || (name == "aten::angle" && operand.is_complex());
+  if (name == "aten::angle") return operand.is_complex();
+  if (name == "aten::nan_to_num.out") return c10::isIntegralType(operand.scalar_type(), true);
+  return name == "aten::pow.Scalar" || name == "aten::pow.Scalar_out" || name == "aten::mvlgamma" ||
+         name == "aten::mvlgamma.out";
 }
 
 bool has_contiguous_strides(const at::Tensor& tensor) {
@@ -50,10 +54,14 @@ SymInts strides_of_parts(const at::Tensor& complex) {
   return iterated_strides(sizes, {iterated_strides(sizes, {of_part})});
 }
 
-Layout layout_of(const Call& call, std::vector<at::Tensor> operands) {
+}  // namespace
+
+Layout pointwise_layout(const Call& call, std::vector<at::Tensor> operands) {
   const std::string& name = call.facts.name;
   // The kernels list these operands in the other order.
-  if (name == "aten::threshold_backward" || name == "aten::leaky_relu_backward") std::swap(operands[0], operands[1]);
+  if (name.starts_with("aten::threshold_backward") || name.starts_with("aten::leaky_relu_backward")) {
+    std::swap(operands[0], operands[1]);
+  }
   if (name == "aten::ldexp.Tensor" && operands[0].dim() < operands[1].dim() && !has_contiguous_strides(operands[1])) {
     throw UnknownShape(name, "its strides depend on how LibTorch computes the power", exec::CallSite::capture());
   }
@@ -67,14 +75,12 @@ Layout layout_of(const Call& call, std::vector<at::Tensor> operands) {
   return elementwise_layout(operands);
 }
 
-}  // namespace
-
 Outputs infer_pointwise(const Call& call) {
   std::vector<at::Tensor> operands;
   for (const c10::IValue& value : call.arguments) {
     for_each_tensor(value, [&](const at::Tensor& tensor) { operands.push_back(tensor); });
   }
-  const Layout layout = layout_of(call, operands);
+  const Layout layout = pointwise_layout(call, std::move(operands));
   const c10::Device device = device_of(call);
   Outputs outputs;
   for (const c10::ScalarType dtype : result_dtypes(call)) {

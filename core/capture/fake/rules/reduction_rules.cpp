@@ -80,6 +80,7 @@ Outputs reduce(const Call& call) {
 
 // isin.Scalar_Tensor(element, test_elements, ...). LibTorch's Meta kernel says that the result has the size 0.
 Outputs is_in(const Call& call) { return {result(call, SymInts{}, c10::kBool)}; }
+Outputs is_in_out(const Call& call) { return {view_of(call.tensor(call.facts.written.front()), {}, {})}; }
 
 constexpr ArgumentIndices kAll{}, kAllDtype{kNone, kNone, 1}, kDims{1, 2}, kDimsDtype{1, 2, 3};
 constexpr ArgumentIndices kDimsOrNone{1, 2, kNone, false};
@@ -122,6 +123,7 @@ constexpr std::pair<const std::string_view, Rule> kReductionRules[] = {
     {"aten::norm.ScalarOpt_dim", reduce<kDimsSecond, Gives::Real>},
     {"aten::norm.ScalarOpt_dim_dtype", reduce<kDimsSecondDtype, Gives::Real>},
     {"aten::isin.Scalar_Tensor", is_in},
+    {"aten::isin.Scalar_Tensor_out", is_in_out},
     {"aten::linalg_vector_norm", reduce<kDimsSecondDtype, Gives::Real>},
 };
 

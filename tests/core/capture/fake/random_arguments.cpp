@@ -11,7 +11,10 @@ std::vector<RandomArgument> ArgumentMaker::arguments(const c10::FunctionSchema& 
   before_.clear();
   std::vector<RandomArgument> made;
   for (const c10::Argument& argument : schema.arguments()) {
-    if (argument.default_value() && draw(3) == 0) {
+    if (argument.alias_info() && argument.alias_info()->isWrite()) {
+      const auto dtype = one_of({c10::kFloat, c10::kLong, c10::kBool, c10::kDouble});
+      made.push_back({{{{0}, before_.empty() || draw(2) == 0 ? dtype : before_.front().dtype}}, false, {}});
+    } else if (argument.default_value() && draw(3) == 0) {
       made.push_back({{}, false, *argument.default_value()});
     } else {
       made.push_back(of_type(*argument.real_type(), argument.name()));

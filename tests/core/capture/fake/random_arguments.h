@@ -26,7 +26,7 @@ struct RandomArgument {
   c10::IValue value;  // if there are no tensors
 };
 
-// Gives a value to each argument of a schema, from a seed.
+// Gives a value to each argument of a schema, from a seed. An argument that the operator writes is an empty tensor.
 class ArgumentMaker {
  public:
   explicit ArgumentMaker(std::uint64_t seed) : random_(seed) {}
