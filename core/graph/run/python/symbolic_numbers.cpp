@@ -7,6 +7,8 @@
 #include <c10/core/SymBool.h>
 #include <c10/core/SymInt.h>
 
+#include "graph/run/python/python_numbers.h"
+
 namespace rehearse::graph {
 namespace {
 
@@ -32,8 +34,14 @@ Truth truth(const IValue& value) {
   return value.isSymBool() || value.isBool() ? value.toSymBool() : number(value).sym_ne(0);
 }
 
-// c10's / and % round to zero, and Python's // and % round down.
+// c10's / and % round to zero, and Python's // and % round down. Both numbers may be plain: what the graph knows of a
+// symbolic truth value may decide it.
 Integer rounded_down(const Integer& dividend, const Integer& divisor) {
+  if (!dividend.is_symbolic() && !divisor.is_symbolic()) {
+    return python::floordiv(
+               {IValue(dividend.guard_int(__FILE__, __LINE__)), IValue(divisor.guard_int(__FILE__, __LINE__))})
+        .toSymInt();
+  }
   const c10::SymNode some = (dividend.is_symbolic() ? dividend : divisor).toSymNode();
   const auto node_of = [&](const Integer& each) {
     return each.is_symbolic() ? each.toSymNode() : some->wrap_int(each.guard_int(__FILE__, __LINE__));
@@ -41,7 +49,7 @@ Integer rounded_down(const Integer& dividend, const Integer& divisor) {
   return Integer(node_of(dividend)->int_floordiv(node_of(divisor)));
 }
 
-Answer floordiv(const Arguments& a) { return rounded_down(number(a[0]), number(a[1])); }
+Answer quotient(const Arguments& a) { return rounded_down(number(a[0]), number(a[1])); }
 
 Answer mod(const Arguments& a) {
   const Integer dividend = number(a[0]), divisor = number(a[1]);
@@ -76,7 +84,7 @@ const std::unordered_map<std::string_view, SymbolicFunction>& symbolic_functions
       {"_operator.add", [](const Arguments& a) -> Answer { return number(a[0]) + number(a[1]); }},
       {"_operator.sub", [](const Arguments& a) -> Answer { return number(a[0]) - number(a[1]); }},
       {"_operator.mul", [](const Arguments& a) -> Answer { return number(a[0]) * number(a[1]); }},
-      {"_operator.floordiv", floordiv},
+      {"_operator.floordiv", quotient},
       {"_operator.mod", mod},
       {"_operator.neg", [](const Arguments& a) -> Answer { return -number(a[0]); }},
       {"_operator.pos", [](const Arguments& a) -> Answer { return number(a[0]); }},

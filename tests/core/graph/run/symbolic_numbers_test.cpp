@@ -33,6 +33,15 @@ TEST_F(SymbolicNumbers, QuotientsRoundDown) {
   EXPECT_TRUE(equals(call_symbolically("_operator.mod", {13, six}), 1));
 }
 
+// A guard has decided the truth value, so its number is plain.
+TEST_F(SymbolicNumbers, QuotientsOfADecidedTruthValue) {
+  const c10::IValue truth = six.sym_gt(7);
+  EXPECT_FALSE(truth.toSymBool().guard_bool(__FILE__, __LINE__));
+  ASSERT_TRUE(truth.isSymBool());
+  EXPECT_EQ(call_symbolically("_operator.floordiv", {truth, 2})->toSymInt(), 0);
+  EXPECT_EQ(call_symbolically("_operator.mod", {truth, -2})->toSymInt(), 0);
+}
+
 // In Python, 6 ** -1 is a float.
 TEST_F(SymbolicNumbers, APowerWithANegativeExponentHasNoForm) {
   EXPECT_FALSE(call_symbolically("_operator.pow", {six, -1}));
