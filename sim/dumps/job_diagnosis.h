@@ -34,7 +34,7 @@ class JobDiagnosis {
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
   const OpenCall* stands_in(int rank) const;
-  // The ranks for which others wait, and of which no dump says whether they came. For each rank, the reason why.
+  // Others wait for these ranks, but no dump says whether the ranks came. For each rank, the reason why none does.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
 
   // The rank's last call on any group, and its last completed call; nothing: the dump has none.

@@ -14,11 +14,6 @@
 namespace rehearse::capture {
 namespace {
 
-bool equal_ints(c10::SymIntArrayRef left, c10::SymIntArrayRef right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [](const c10::SymInt& a, const c10::SymInt& b) { return holds(a.sym_eq(b)); });
-}
-
 struct Shape {
   SymInts sizes;
   bool all_equal = true;  // no operand is broadcast
@@ -97,6 +92,11 @@ std::vector<std::size_t> order_of_dimensions(const std::vector<SymInts>& strides
 }
 
 }  // namespace
+
+bool equal_ints(c10::SymIntArrayRef left, c10::SymIntArrayRef right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const c10::SymInt& a, const c10::SymInt& b) { return holds(a.sym_eq(b)); });
+}
 
 SymInts iterated_strides(const SymInts& sizes, const std::vector<SymInts>& of_operands) {
   const std::vector<std::size_t> order = order_of_dimensions(of_operands, sizes);

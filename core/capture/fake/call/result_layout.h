@@ -26,6 +26,9 @@ inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(c
 // True if LibTorch knows that the condition holds. Never adds a guard.
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
 
+// True if both have the same length and holds() says that their elements are equal.
+bool equal_ints(c10::SymIntArrayRef left, c10::SymIntArrayRef right);
+
 // Like holds(), but returns nothing if the answer depends on unbacked symbols.
 inline std::optional<bool> answer(const c10::SymBool& condition) {
   if (TORCH_GUARD_OR_FALSE(condition)) return true;

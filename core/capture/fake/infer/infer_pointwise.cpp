@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,9 +40,7 @@ bool gives_contiguous(const Call& call, const at::Tensor& operand) {
 }
 
 bool has_contiguous_strides(const at::Tensor& tensor) {
-  const SymInts strides = contiguous_strides(tensor.sym_sizes());
-  return std::equal(strides.begin(), strides.end(), tensor.sym_strides().begin(),
-                    [](const c10::SymInt& one, const c10::SymInt& other) { return holds(one.sym_eq(other)); });
+  return equal_ints(tensor.sym_strides(), contiguous_strides(tensor.sym_sizes()));
 }
 
 // isinf() of complex numbers looks at the strided views of their real and imaginary parts, and then joins both results.

@@ -24,19 +24,11 @@ Outputs elementwise_loss(const Call& call) {
   return reduced_or_not(call, 2, elementwise_layout(operands), at::native::result_type(operands));
 }
 
-bool has_sizes(const at::Tensor& tensor, const SymInts& sizes) {
-  if (tensor.dim() != static_cast<std::int64_t>(sizes.size())) return false;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (!holds(tensor.sym_sizes()[d].sym_eq(sizes[d]))) return false;
-  }
-  return true;
-}
-
 // huber_loss(self, target, reduction, delta): the kernel writes into a tensor like `self`.
 Outputs huber_loss(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   Layout layout = elementwise_layout(first_two(call));
-  if (has_sizes(self, layout.sizes)) layout.strides = strides_like(self, MemoryFormat::Preserve);
+  if (equal_ints(self.sym_sizes(), layout.sizes)) layout.strides = strides_like(self, MemoryFormat::Preserve);
   return reduced_or_not(call, 2, layout, self.scalar_type());
 }
 
@@ -63,7 +55,7 @@ Outputs cross_entropy_of_logits(const Call& call) {
 Outputs gradient_of_self(const Call& call) {
   const at::Tensor& self = call.tensor(1);
   const Layout layout = elementwise_layout({self, call.tensor(2), call.tensor(0)});
-  if (!has_sizes(self, layout.sizes)) return {result(call, layout, self.scalar_type())};
+  if (!equal_ints(self.sym_sizes(), layout.sizes)) return {result(call, layout, self.scalar_type())};
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
