@@ -2,6 +2,7 @@
 #include "process_rendezvous.h"
 
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -64,7 +65,17 @@ std::string no_store(const LaunchedProcess& process, const StoreAddress& address
                      serves ? "serve" : "reach", address.host, address.port, why);
 }
 
+// gloo and the store's server write to sockets without MSG_NOSIGNAL. So a write to a process that is gone would end
+// this process silently, too. With the signal ignored, as in Python, the call throws. Keeps a handler of the program's
+// own.
+void ignore_broken_pipes() {
+  struct sigaction action{};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
 StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
+  ignore_broken_pipes();
   const auto address = store_address(process);
   c10d::TCPStoreOptions options;
   options.port = address.port;

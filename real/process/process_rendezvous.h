@@ -26,6 +26,8 @@ StoreAddress store_address(const LaunchedProcess& process);
 // agent serves the store, rank 0's process does, as long as it lives. Blocks until all processes are there: at most for
 // `timeout` until this process is connected, and then at most for `timeout` until the others are there. Throws
 // RunnerUnavailable, which names the missing ranks or says why there is no connection.
+//
+// Unless the program has a handler for SIGPIPE, the process ignores that signal from the first call on.
 c10::intrusive_ptr<c10d::Store> join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout);
 
 }  // namespace rehearse::real

@@ -147,6 +147,22 @@ TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
   }
 }
 
+// A rank that still writes to the process that is gone must not end by SIGPIPE: it must report the failure.
+TEST(Faults, KilledProcessToWhichOthersAreSending_IsNamedByAllThatAreLeft) {
+  for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
+    const auto runs = run_processes({"killed_while_others_send"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=4"});
+    EXPECT_EQ(runs[2].exit_code, -SIGKILL);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto& run = runs[static_cast<std::size_t>(rank)];
+      EXPECT_NE(run.exit_code, -SIGPIPE);
+      expect_verdict(run, Verdict::crashed);
+      if (run.report) {
+        EXPECT_THAT(run.report->headline, HasSubstr("rank 2: its process is gone"));
+      }
+    }
+  }
+}
+
 TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
   const auto runs = run_processes({"first_killed"}, 3, kCheckTimeout);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);

@@ -179,6 +179,15 @@ void first_killed(RankContext& context, Tensors&) {
   sum(context);
 }
 
+// The others go on sending to the rank after its process has died. A send announces itself to its receiver at once.
+void killed_while_others_send(RankContext& context, Tensors&) {
+  sum(context);
+  if (is_odd_one(context)) raise(SIGKILL);
+  std::vector<c10::intrusive_ptr<c10d::Work>> sends;
+  for (int i = 0; i < 2000; ++i) sends.push_back(context.group().send(at::ones({2}), context.size() - 1));
+  sends.back()->wait();
+}
+
 // The test harness lets the process continue when the others have ended.
 void first_stopped(RankContext& context, Tensors&) {
   sum(context);
@@ -273,6 +282,7 @@ std::vector<Job> faulty_jobs() {
           {"check", check},
           {"killed", killed},
           {"first_killed", first_killed},
+          {"killed_while_others_send", killed_while_others_send},
           {"first_stopped", first_stopped},
           {"long_step", long_step},
           {"long_computation", long_computation},
