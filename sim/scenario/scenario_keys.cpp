@@ -52,8 +52,8 @@ ScenarioSection world_section() {
   preempt.fallback = "in sweeps `true`, else `false`";
   auto pct_depth =
       keys::unless_default(keys::integer("pct_depth", 1, kPctDepthMost,
-                                         "for `\"pct\"`, 1 to 64: the number of ordering conditions that a "
-                                         "bug needs to show ([more](DETERMINISM.md#priorities))",
+                                         "for `\"pct\"`, 1 to 64: how many conditions on the order of events must "
+                                         "hold for a bug to show ([more](DETERMINISM.md#priorities))",
                                          at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
   auto pct_steps =
       keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "for `\"pct\"`: how many choices a run makes",
