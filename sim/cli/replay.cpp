@@ -53,8 +53,7 @@ Report in_time(const Arguments& arguments, const Run& run) {
   std::optional<exec::TimeLimit> limit;
   if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
   Report report = run();
-  if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
-    report.headline = past_its_time(arguments) + ": " + report.headline;
+  say_who_interrupted(report, arguments, limit && limit->is_over());
   return report;
 }
 

@@ -31,8 +31,7 @@ sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& argumen
   Report& report = attempt.report;
   if (arguments.check_determinism && report.verdict != Verdict::interrupted)
     check_determinism(scenario, console, attempt);
-  if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
-    report.headline = past_its_time(arguments) + ": " + report.headline;
+  say_who_interrupted(report, arguments, limit && limit->is_over());
   return attempt;
 }
 

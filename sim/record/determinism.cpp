@@ -24,6 +24,23 @@ std::string when(const RunPath& first, const RunPath& second, std::size_t decisi
                      format_time(second.states[decision].at));
 }
 
+// What a decision was about, in a user's words.
+std::string_view subject_of(const Decision& decision) {
+  switch (decision.kind) {
+    case ChoiceKind::next_fiber:
+      return "which rank runs next";
+    case ChoiceKind::receive_any_source:
+      return "whose message a receive takes";
+    case ChoiceKind::latency:
+      return "how long a transfer or a compilation takes";
+    case ChoiceKind::fault:
+      return "whether or where a fault happens";
+    case ChoiceKind::compile_cache:
+      return "whether a stored graph is used";
+  }
+  return to_string(decision.kind);
+}
+
 std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
   return fmt::format("{} as #{} of group \"{}\"", run.texts[call.what], call.sequence, run.texts[call.group]);
 }
@@ -60,7 +77,7 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
     const RunPath& longer = first_goes_on ? first : second;
     return {RunDifference::What::decision, at,
             fmt::format("decision {} ({}): the {} run {}, the {} run made no such decision{}", at,
-                        to_string(longer.decisions[at].kind), first_goes_on ? "first" : "second", answer(longer, at),
+                        subject_of(longer.decisions[at]), first_goes_on ? "first" : "second", answer(longer, at),
                         first_goes_on ? "second" : "first", time)};
   }
   const Decision& one = first.decisions[at];
@@ -68,10 +85,10 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
   if (one.kind != two.kind) {
     return {RunDifference::What::decision, at,
             fmt::format("decision {}: the first run {} ({}), the second run {} ({}){}", at, answer(first, at),
-                        to_string(one.kind), answer(second, at), to_string(two.kind), time)};
+                        subject_of(one), answer(second, at), subject_of(two), time)};
   }
   return {RunDifference::What::decision, at,
-          fmt::format("decision {} ({}): the first run {}, the second run option {} of {}{}{}", at, to_string(one.kind),
+          fmt::format("decision {} ({}): the first run {}, the second run option {} of {}{}{}", at, subject_of(one),
                       answer(first, at), two.answer, two.options, who_goes_on(second, at), time)};
 }
 
@@ -96,7 +113,7 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
         "all {} decisions are equal, but after the last one ranks ran in another order, or at other times", at);
   } else {
     text = fmt::format("before decision {} ({}), ranks ran in another order, or at other times{}", at,
-                       to_string(first.decisions[at].kind), when(first, second, at));
+                       subject_of(first.decisions[at]), when(first, second, at));
   }
   return {RunDifference::What::schedule, at, std::move(text)};
 }

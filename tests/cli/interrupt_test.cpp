@@ -64,10 +64,12 @@ class LostReader : public Interrupt {};
 TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
   scenario("forever");
   for (const int signal : {SIGINT, SIGTERM}) {
+    const auto* const begin = signal == SIGINT ? "INTERRUPTED: ended by SIGINT (Interrupt): after "
+                                               : "INTERRUPTED: ended by SIGTERM (Terminated): after ";
     const auto finished = interrupted({"run", "forever.toml"}, "\n4  ", signal);
     EXPECT_EQ(finished.exit_code, 130);
     EXPECT_EQ(finished.err, kNote);
-    EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: after "));
+    EXPECT_THAT(finished.out, HasSubstr(std::string("\n") + begin));
     EXPECT_THAT(finished.out, HasSubstr("0 of 4 ranks had returned\n"));
     for (const char* file :
          {"run.rlog", "report.txt", "report.json", "report.html", "trace.json", "flight_recorder.json"}) {
@@ -82,7 +84,7 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     }
     const auto explained = run_process(CLI_JOB, {"explain", "rehearse-out/forever/run.rlog"}, folder_);
     EXPECT_EQ(explained.exit_code, 130);
-    EXPECT_THAT(explained.out, StartsWith("INTERRUPTED: after "));
+    EXPECT_THAT(explained.out, StartsWith(begin));
   }
 }
 
@@ -94,7 +96,9 @@ TEST_F(Interrupt, ItsLog_ReplaysTheRunUpToWhereItEnds) {
   EXPECT_EQ(again.exit_code, 130);
   EXPECT_THAT(again.err, HasSubstr("\nthe same run as in the log, identity="));
   const auto replayed = sim::report_from_json(again.out);
-  EXPECT_EQ(replayed.headline, "the log ends here, because its run was interrupted: " + report.headline);
+  EXPECT_EQ("ended by SIGINT (Interrupt): " + replayed.headline.substr(replayed.headline.find("after ")),
+            report.headline);
+  EXPECT_THAT(replayed.headline, StartsWith("the log ends here, because its run was interrupted: after "));
   EXPECT_EQ(replayed.identity, report.identity);
   EXPECT_EQ(replayed.switches, report.switches);
 }

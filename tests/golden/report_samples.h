@@ -137,15 +137,15 @@ inline Report rank_failed_report() {
 }
 
 inline Report nondeterminism_report() {
-  Report report =
-      base(Verdict::nondeterminism,
-           "two runs of seed 7 differ, so the program uses something outside of the seed (a clock, an "
-           "address, a thread): the first call that differs is rank 0's broadcast(root=0, float32[4], cpu) as #10 of "
-           "group \"world\" at t=1.2 ms at train.cpp:52 in step, only in the first run; decision 41 (next_fiber): the "
-           "first run chose option 3 of 8 (rank 0, whose last call was allreduce(sum, float32[4], cpu) as #9 of "
-           "group \"world\" at train.cpp:41 in step), the second run option 5 of 8 (rank 1, whose last call was "
-           "allreduce(sum, float32[4], cpu) as #9 of group \"world\" at train.cpp:41 in step) at t=1.2 ms",
-           2);
+  Report report = base(
+      Verdict::nondeterminism,
+      "two runs of seed 7 differ, so the program uses something outside of the seed (a clock, an "
+      "address, a thread): the first call that differs is rank 0's broadcast(root=0, float32[4], cpu) as #10 of "
+      "group \"world\" at t=1.2 ms at train.cpp:52 in step, only in the first run; decision 41 (which rank runs "
+      "next): the first run chose option 3 of 8 (rank 0, whose last call was allreduce(sum, float32[4], cpu) as #9 of "
+      "group \"world\" at train.cpp:41 in step), the second run option 5 of 8 (rank 1, whose last call was "
+      "allreduce(sum, float32[4], cpu) as #9 of group \"world\" at train.cpp:41 in step) at t=1.2 ms",
+      2);
   report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;
 }
@@ -223,7 +223,10 @@ inline Report timeout_report() {
 
 inline Report interrupted_report() {
   Report report =
-      base(Verdict::interrupted, "after 1893 switches, at 1.203 ms of virtual time; 1 of 2 ranks had returned", 2);
+      base(Verdict::interrupted,
+           "ended by SIGINT (Interrupt): after 1893 switches, at 1.203 ms of virtual time; rank 1 was still running at "
+           "train.cpp:60 in wait_for_others; 1 of 2 ranks had returned",
+           2);
   report.rank_lines = {
       line(0, RankOutcome::returned, 900, "", "allreduce #1 on group \"world\""),
       line(1, RankOutcome::stopped, 1203, "", "allreduce #1 on group \"world\"", "train.cpp:60 in wait_for_others")};

@@ -210,13 +210,13 @@ TEST(WrongPrograms, TimeoutThatIsCaught_IsReportedWithTheErrorThrownInstead) {
     const auto report = run_world(hides_a_timeout, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::rank_failed);
     EXPECT_EQ(report.headline,
-              "rank 1 has ended without allreduce #1 on group \"world\", in which rank 0 timed out at 1800 s at "
-              "wrong_programs.cpp:130 in wrong_programs::hides_a_timeout; then rank 0 failed: step 1 failed");
+              "rank 0: step 1 failed; before that, at 1800 s, rank 0 timed out in allreduce #1 on group \"world\" at "
+              "wrong_programs.cpp:130 in wrong_programs::hides_a_timeout: rank 1 has ended without it");
     EXPECT_EQ(report.rank_lines[0].doing, "step 1 failed");
   }
   expect_golden_report(run_world(hides_a_timeout, 2), "hides_a_timeout");
   EXPECT_EQ(run_world(hides_a_timeout_of_the_store, 2).headline,
-            "store wait for key \"weights_ready\" of rank 0 timed out at 1800 s; then rank 0 failed: cannot load");
+            "rank 0: cannot load; before that, at 1800 s, rank 0 timed out in store wait for key \"weights_ready\"");
 }
 
 // A rank whose later calls complete has recovered from the timeout.

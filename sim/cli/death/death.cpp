@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/death/signals.h"
 #include "record/begun_report.h"
 
 namespace rehearse::cli {
@@ -38,6 +39,15 @@ Report report_on_early_end(const sim::Scenario& scenario, const CrashRecord& cra
 
 std::string past_its_time(const Arguments& arguments) {
   return fmt::format("did not end within {} s (--time-limit)", arguments.time_limit->count());
+}
+
+void say_who_interrupted(Report& report, const Arguments& arguments, bool is_past_its_time) {
+  if (report.verdict != Verdict::interrupted) return;
+  if (is_past_its_time) {
+    report.headline = past_its_time(arguments) + ": " + report.headline;
+  } else if (first_signal() != 0) {
+    report.headline = fmt::format("ended by {}: {}", signal_text(first_signal()), report.headline);
+  }
 }
 
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash) {

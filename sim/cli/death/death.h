@@ -22,6 +22,10 @@ std::string crash_headline(const CrashRecord& crash, const std::string& manner);
 // For example "did not end within 10 s (--time-limit)".
 std::string past_its_time(const Arguments& arguments);
 
+// Puts into the headline of an interrupted run who ended it: the time limit, or else a signal ("ended by SIGINT
+// (Interrupt): ").
+void say_who_interrupted(Report& report, const Arguments& arguments, bool is_past_its_time);
+
 // For example "did not end within 10 s (--time-limit) and had to be killed: rank 2 computes".
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash);
 

@@ -2,6 +2,7 @@
 #include "cli/death/signals.h"
 
 #include <cerrno>
+#include <csignal>
 
 #include <fcntl.h>
 #include <rehearse_internal/exec/interrupt.h>
@@ -13,6 +14,7 @@ namespace {
 
 std::string_view g_note;          // changes only while no handler is installed
 bool g_on_terminal_line = false;  // stderr is a terminal, where "^C" or progress has begun a line
+volatile std::sig_atomic_t g_first_signal = 0;
 SecondInterrupt g_second = nullptr;
 CrashRecord* g_worker_crash = nullptr;  // the record of a sweep's worker
 
@@ -37,8 +39,9 @@ void prepare_second() {
 }
 
 // Calls only functions that are safe in a signal handler.
-void on_signal(int) {
+void on_signal(int signal) {
   const int error = errno;
+  g_first_signal = signal;
   exec::request_interrupt();
   prepare_second();
   if (g_on_terminal_line) write_note("\n");
@@ -64,6 +67,7 @@ void take_over(int signal, const struct sigaction& action, struct sigaction& bef
 InterruptibleScope::InterruptibleScope(std::string_view note) {
   g_note = note;
   g_on_terminal_line = isatty(STDERR_FILENO) != 0;
+  g_first_signal = 0;
   exec::clear_interrupt();
   struct sigaction action{};
   action.sa_handler = on_signal;
@@ -87,6 +91,8 @@ SignalsHeld::SignalsHeld() {
 }
 
 SignalsHeld::~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+int first_signal() noexcept { return g_first_signal; }
 
 void end_at_second_interrupt(SecondInterrupt handler) { g_second = handler; }
 

@@ -33,6 +33,9 @@ class InterruptibleScope {
   struct sigaction terminate_before_{};
 };
 
+// The first signal that came while the current InterruptibleScope exists: SIGINT or SIGTERM. 0: none.
+int first_signal() noexcept;
+
 // Makes `handler` run at a second signal while an InterruptibleScope exists. Null, the initial value: the second signal
 // ends the process at once. If the same signal comes once more, while `handler` runs or later, it ends the process at
 // once.

@@ -94,11 +94,11 @@ class VerdictFinder {
 
   void interrupted() {
     const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    const auto end = format_time(outcome().end_time);
+    const auto when = is_real() ? fmt::format("at {} of real time", end)
+                                : fmt::format("after {} switches, at {} of virtual time", outcome().switches, end);
     set(Verdict::interrupted,
-        is_real() ? fmt::format("at {} of real time; {} of {} ranks had returned", format_time(outcome().end_time),
-                                returned, options_.ranks)
-                  : fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
-                                outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
+        fmt::format("{}{}; {} of {} ranks had returned", when, still_running(ends_.lines()), returned, options_.ranks));
   }
 
   bool is_real() const { return options_.mode == Mode::real; }
@@ -240,9 +240,9 @@ class VerdictFinder {
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
     const auto before = timeout_before(failure, record_, ends_);
-    set(verdict, fmt::format("rank {}{}: {}{}", failure.rank, before.text.empty() ? "" : " failed", gist_of(failure),
+    set(verdict, fmt::format("rank {}: {}{}{}", failure.rank, gist_of(failure), before.text,
                              other_failures(failure, outcome().failures)));
-    begin_with(before);
+    diagnosis_.causes = before.causes;
   }
 
   // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a

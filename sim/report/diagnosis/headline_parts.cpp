@@ -58,10 +58,10 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
     return call.rank == failure.rank && call.call == wait.call;
   });
   const auto where = made == all.end() ? "" : ends.place_of(*made);
-  const auto at = fmt::format("{}{}{}", format_time(wait.at), where.empty() ? "" : " at ", where);
-  if (wait.waits_for.empty()) return {fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at)};
-  CauseText cause{fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
-                              absence_of(wait.waits_for, ends), wait.call, failure.rank, at)};
+  CauseText cause{fmt::format("; before that, at {}, rank {} timed out in {}{}{}", format_time(wait.at), failure.rank,
+                              wait.call, where.empty() ? "" : " at ", where)};
+  if (wait.waits_for.empty()) return cause;
+  cause.text += fmt::format(": {} {} it", describe_ranks(wait.waits_for), absence_of(wait.waits_for, ends));
   if (have_all_returned(wait.waits_for, ends))
     cause.causes.push_back({Cause::Kind::ended_without, wait.waits_for, wait.call});
   return cause;

@@ -23,9 +23,9 @@ std::string still_running(const std::vector<RankLine>& lines);
 std::string other_failures(const exec::RankFailure& first, const std::vector<exec::RankFailure>& all);
 
 // Names the timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For
-// example "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41
-// in step; then ". If all ranks without the call have returned, these ranks are a cause. Empty if the failure does not
-// follow from a timeout.
+// example "; before that, at 1800 s, rank 0 timed out in allreduce #7 on group "world" at train.cpp:41 in step: rank 1
+// has ended without it". If all ranks without the call have returned, these ranks are a cause. Empty if the failure
+// does not follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
 // Names the ranks that never called the collective in which `rank` waited for them, for example "; rank 1 never called

@@ -40,38 +40,41 @@ TEST(FirstDifference, EqualRuns_Nothing) { EXPECT_FALSE(first_difference(path(),
 TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
   RunPath second = path();
   second.decisions[41].answer = 5;
+  expect_difference(path(), second, What::decision, 41,
+                    "decision 41 (which rank runs next): the first run chose option 3 of 8, the second run option 5 of "
+                    "8 at t=1.2 ms");
+  second.states[41].at = kTimeZero;
   expect_difference(
       path(), second, What::decision, 41,
-      "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2 ms");
-  second.states[41].at = kTimeZero;
-  expect_difference(path(), second, What::decision, 41,
-                    "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at "
-                    "t=1.2 ms in the first run and t=0 ns in the second");
+      "decision 41 (which rank runs next): the first run chose option 3 of 8, the second run option 5 of 8 at "
+      "t=1.2 ms in the first run and t=0 ns in the second");
   second.states.clear();
   RunPath first = path();
   first.states.clear();
-  expect_difference(first, second, What::decision, 41,
-                    "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8");
+  expect_difference(
+      first, second, What::decision, 41,
+      "decision 41 (which rank runs next): the first run chose option 3 of 8, the second run option 5 of 8");
 }
 
 TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
   RunPath second = path();
   second.decisions[7] = {ChoiceKind::latency, 16, 0};
-  expect_difference(path(), second, What::decision, 7,
-                    "decision 7: the first run chose option 3 of 8 (next_fiber), the second run chose option 0 of 16 "
-                    "(latency) at t=1.2 ms");
+  expect_difference(
+      path(), second, What::decision, 7,
+      "decision 7: the first run chose option 3 of 8 (which rank runs next), the second run chose option 0 of 16 "
+      "(how long a transfer or a compilation takes) at t=1.2 ms");
 }
 
 TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
   RunPath shorter = path();
   shorter.decisions.pop_back();
   shorter.states.pop_back();
-  expect_difference(
-      path(), shorter, What::decision, 42,
-      "decision 42 (next_fiber): the first run chose option 3 of 8, the second run made no such decision at t=1.2 ms");
-  expect_difference(
-      shorter, path(), What::decision, 42,
-      "decision 42 (next_fiber): the second run chose option 3 of 8, the first run made no such decision at t=1.2 ms");
+  expect_difference(path(), shorter, What::decision, 42,
+                    "decision 42 (which rank runs next): the first run chose option 3 of 8, the second run made no "
+                    "such decision at t=1.2 ms");
+  expect_difference(shorter, path(), What::decision, 42,
+                    "decision 42 (which rank runs next): the second run chose option 3 of 8, the first run made no "
+                    "such decision at t=1.2 ms");
 }
 
 TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
@@ -79,8 +82,9 @@ TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
   second.decisions_hash = 77;
   second.states[12].hash = 98;
   second.decisions[20].answer = 0;  // a consequence of the other order
-  expect_difference(path(), second, What::schedule, 12,
-                    "before decision 12 (next_fiber), ranks ran in another order, or at other times at t=1.2 ms");
+  expect_difference(
+      path(), second, What::schedule, 12,
+      "before decision 12 (which rank runs next), ranks ran in another order, or at other times at t=1.2 ms");
   second = path();
   second.decisions_hash = 77;
   expect_difference(path(), second, What::schedule, 43,

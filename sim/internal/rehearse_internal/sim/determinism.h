@@ -92,9 +92,9 @@ struct RunDifference {
   // The index of the first decision that differs. For `schedule`: of the first decision after the difference. For
   // `events`: 0.
   std::size_t decision = 0;
-  // For example `decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2
-  // ms`; options count from 0. If the ranks that went on are known, the text names them and their last calls. If both
-  // runs' calls are known and differ, the text begins with `the first call that differs is rank 2's allreduce(sum,
+  // For example `decision 41 (which rank runs next): the first run chose option 3 of 8, the second run option 5 of 8 at
+  // t=1.2 ms`; options count from 0. If the ranks that went on are known, the text names them and their last calls. If
+  // both runs' calls are known and differ, the text begins with `the first call that differs is rank 2's allreduce(sum,
   // float32[3], cpu) as #7 of group "world" at t=1.3 ms in the first run, at t=1.4 ms in the second; `, with the places
   // of the calls.
   std::string text;
