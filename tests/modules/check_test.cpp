@@ -13,6 +13,15 @@ TEST(ModuleInCheck, EachRankHasItsOwn) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) check({.ranks = 4, .seed = seed}, counts);
 }
 
+TEST(ModuleInCheck, OpaqueCodeInAGraph_IsTheRanksOwn) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (const int ranks : {2, 5, 3}) {
+      check({.ranks = ranks, .seed = seed},
+            [](RankContext& ctx) { find_program("runs_opaque_code")->spec.body(ctx, {}); });
+    }
+  }
+}
+
 TEST(ModuleInCheck, CrashedRankKeepsItsCopy) {
   for (int i = 0; i < 3; ++i) {
     const auto report = run({.ranks = 3, .faults = {parse_fault("crash rank=1 at=barrier#2")}}, counts);

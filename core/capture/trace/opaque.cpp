@@ -6,10 +6,13 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <tuple>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse::capture::detail {
@@ -25,7 +28,8 @@ std::string name_of(const char* type, OpaqueBody body) {
   return fmt::format("{}@{:x}", type, address - reinterpret_cast<std::uintptr_t>(file.dli_fbase));
 }
 
-// All bodies by name. One table for the process, because bodies are code and the same for all ranks.
+// All bodies by name. If each rank has its own copy of a program, a name has a body in each copy, and a rank runs its
+// own, which works with the rank's globals. All other bodies are the same for all ranks of the process.
 class Bodies {
  public:
   // Returns the name of the body.
@@ -36,10 +40,16 @@ class Bodies {
       name = name_of(type, body);
       bodies_.emplace(name, body);
     }
+    // Ranks of a later world on this thread may have other copies, so an older entry must not stay.
+    if (!copies_.empty() || bodies_.at(name) != body) copies_[this_rank(name)] = body;
     return name;
   }
   OpaqueBody at(const std::string& name) {
     const std::lock_guard lock(mutex_);
+    if (!copies_.empty()) {
+      const auto own = copies_.find(this_rank(name));
+      if (own != copies_.end()) return own->second;
+    }
     const auto found = bodies_.find(name);
     if (found == bodies_.end())
       throw std::out_of_range("rehearse::opaque: this program has not called '" + name + "' so far");
@@ -47,9 +57,17 @@ class Bodies {
   }
 
  private:
+  // Worlds on different threads have different ranks.
+  using OfRank = std::tuple<std::string, std::thread::id, int>;
+
+  static OfRank this_rank(const std::string& name) {
+    return {name, std::this_thread::get_id(), exec::rank_of_thread().rank};
+  }
+
   std::mutex mutex_;
   std::map<OpaqueBody, std::string> names_;
-  std::map<std::string, OpaqueBody> bodies_;
+  std::map<std::string, OpaqueBody> bodies_;  // the first body of each name
+  std::map<OfRank, OpaqueBody> copies_;
 };
 
 Bodies& bodies() {
