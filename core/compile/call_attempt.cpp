@@ -58,11 +58,6 @@ Answer CallAttempt::verify_always(Entry& hit) {
   EntryCache& entries = call_.cache.entries;
   if (entries.is_refused()) return refused();
   Entry* const known = hit.segments ? &hit : entries.find_segmented(call_.leaves, call_.state);
-  if (known) {
-    const Ability all = compare(Ability::serve);
-    if (all == Ability::run_eagerly) return run_eagerly();
-    if (all == Ability::compile) return miss(true);
-  }
   {
     const EntryCache::Lock lock(entries);
     // Another fiber may have refused the function meanwhile.

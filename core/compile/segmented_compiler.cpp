@@ -35,7 +35,7 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
   try {
     Capture made = call_.capture(shape, call_.options.fullgraph ? nullptr : &segmented.capture);
     if (made.refusal.empty()) return made;
-    segmented.owner.compare_call(Ability::run_eagerly);  // first, because the graph may have collectives
+    segmented.capture.compare_refusal();  // first, because the graph may have collectives
     return Refused{note_unrepeatable(std::move(made))};
   } catch (const capture::FakeError& error) {
     give_up(error, segmented);
@@ -55,8 +55,10 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
 }
 
 // Called in the handler of `error`. Rethrows it if the code cannot run eagerly.
-void SegmentedCompiler::give_up(const std::exception& error, const Segmented& segmented) {
-  call_.cache.agreement.fail(error.what());  // first, because the rest of the code may have collectives
+void SegmentedCompiler::give_up(const std::exception& error, Segmented& segmented) {
+  // First, because the rest of the code may have collectives.
+  segmented.capture.compare_refusal();
+  call_.cache.agreement.fail(error.what());
   if (call_.options.fullgraph || segmented.capture.is_broken()) throw;
   refuse(error.what());
   if (segmented.capture.has_ended()) throw;  // code that ran eagerly must not run twice
@@ -140,7 +142,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.must_end(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};
-    run.run_segment(*step);
+    run.run_segment(step->segment);
     run.run_end(*step);
     run.compare_next(call_.cache.agreement, [&](const PassedStep& passed) {
       return has_branch(*passed.step, passed.key) || call_.cache.entries.may_grow();

@@ -44,7 +44,7 @@ class SegmentedCompiler {
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 
  private:
-  void give_up(const std::exception& error, const Segmented& segmented);
+  void give_up(const std::exception& error, Segmented& segmented);
   void require_repeatable(const SegmentRun& run);
   Refused run_rest(const std::vector<LeafShape>& shape, Segmented& segmented);
   CallResult note_unrepeatable(Capture made);

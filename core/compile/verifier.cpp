@@ -81,7 +81,8 @@ std::variant<Answer, Capture> Verifier::run(Entry* known, const std::vector<Leaf
   entries.note_verification();
   SegmentRun run(call_.leaves);
   SegmentOwner owner = segments_.growing_owner();
-  if (!known) owner.compare_call = compare;
+  owner.compare_call = compare;
+  owner.compares_late = known != nullptr;
   Segmented segmented{known ? known->segments : std::make_shared<SegmentTree>(), run, std::move(owner)};
   const bool is_full = !known && entries.is_full();
   if (is_full) segmented.capture.stop_after_passed();

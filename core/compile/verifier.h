@@ -20,8 +20,8 @@ class Verifier {
   void check(Entry& hit);
 
   // For Verify::Always: runs the code exactly once, as a call without compile() does. `known`: the entry with segments
-  // whose guards hold; null: none. `shape`: the shapes to capture with. If `known` is null, the capture calls
-  // `compare` (SegmentOwner::compare_call). Returns a Capture if the code has no read or eager region; then its graph
+  // whose guards hold; null: none. `shape`: the shapes to capture with. The capture calls `compare`
+  // (SegmentOwner::compare_call). Returns a Capture if the code has no read or eager region; then its graph
   // has not run yet.
   std::variant<Answer, Capture> run(Entry* known, const std::vector<LeafShape>& shape,
                                     const std::function<Ability(Ability)>& compare);

@@ -67,8 +67,8 @@ c10::IValue SegmentRun::value(const InputBinding& input) const {
   return value_of(input, leaves_, values_);
 }
 
-void SegmentRun::run_segment(const Step& step) {
-  for (c10::IValue& result : run(step.segment)) values_.push_back(std::move(result));
+void SegmentRun::run_segment(const BoundGraph& segment) {
+  for (c10::IValue& result : run(segment)) values_.push_back(std::move(result));
 }
 
 std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
@@ -106,6 +106,18 @@ void SegmentRun::compare_next(Agreement& agreement, const std::function<bool(con
   const Ability all = agreement.compare(own);
   last.all_compile = all == Ability::compile;
   all_run_eagerly_ = all == Ability::run_eagerly;
+}
+
+void SegmentRun::owe_comparison(const Agreement& agreement) {
+  owes_comparison_ = agreement.has_guard_collectives() && !all_run_eagerly_;
+}
+
+Ability SegmentRun::compare_owed(Agreement& agreement, Ability own) {
+  REHEARSE_CHECK(owes_comparison_, passed_.size());
+  owes_comparison_ = false;
+  const Ability all = agreement.compare(own);
+  all_run_eagerly_ = all == Ability::run_eagerly;
+  return all;
 }
 
 Step* SegmentRun::next(const SegmentTree& tree) const {

@@ -31,12 +31,18 @@ class SegmentRun {
   // Notes the current sizes of the call's tensors, because a segment may change these sizes in place.
   explicit SegmentRun(const LeafList& leaves);
 
-  void run_segment(const Step& step);
+  void run_segment(const BoundGraph& segment);
   // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
-  // Call it after run_end(). With guard collectives, compares what the ranks can do with the rest of the call, and
-  // blocks, unless they have agreed to run it eagerly. `may_compile`: whether what follows the step may be compiled.
+  // With guard collectives, the ranks compare once after each step what they can do with the rest of the call, unless
+  // they have agreed to run it eagerly. A rank calls one of these functions after run_end(). compare_next() compares at
+  // once, and blocks. `may_compile`: whether what follows the step may be compiled. After owe_comparison(), the rank
+  // compares when it knows which graph follows, by compare_owed().
   void compare_next(Agreement& agreement, const std::function<bool(const PassedStep&)>& may_compile);
+  void owe_comparison(const Agreement& agreement);
+  bool owes_comparison() const noexcept { return owes_comparison_; }
+  // Blocks. Returns what all ranks can do.
+  Ability compare_owed(Agreement& agreement, Ability own);
   // With guard collectives: the ranks have agreed to run the rest of the call eagerly.
   void note_all_run_eagerly() noexcept { all_run_eagerly_ = true; }
   bool all_run_eagerly() const noexcept { return all_run_eagerly_; }
@@ -69,6 +75,7 @@ class SegmentRun {
   std::vector<PassedStep> passed_;
   bool entangled_ = false;
   bool all_run_eagerly_ = false;
+  bool owes_comparison_ = false;
   bool changed_inputs_ = false;
 };
 

@@ -163,39 +163,65 @@ void SegmentedCapture::begin_next(const PassedStep& passed) {
                                  passed.step->where);
 }
 
-void SegmentedCapture::compare_call() {
-  if (!owner_.agreement.has_guard_collectives()) return;
-  const Ability all = owner_.compare_call(stop_ ? Ability::run_eagerly : Ability::compile);
+// Compares what the ranks can do with a segment whose code has run, unless they did so before it ran.
+void SegmentedCapture::compare(const Step& step) {
+  Agreement& agreement = owner_.agreement;
+  const bool is_first = !std::exchange(was_cut_, true);
+  if (!agreement.has_guard_collectives() || !(is_first || run_.owes_comparison())) return;
+  const Ability able = step.segment.run ? Ability::serve : Ability::compile;
+  const Ability own = stop_ ? Ability::run_eagerly : able;
+  const Ability all = is_first ? owner_.compare_call(own) : run_.compare_owed(agreement, own);
   if (all == Ability::run_eagerly) run_.note_all_run_eagerly();
+  const bool for_others = all == Ability::compile && own == Ability::serve && !agreement.is_open();
+  if (for_others) agreement.begin_segment("another rank's code gives another graph", step.where);
+}
+
+void SegmentedCapture::compare_refusal() {
+  if (run_.owes_comparison()) {
+    run_.compare_owed(owner_.agreement, Ability::run_eagerly);
+  } else if (!was_cut_) {
+    owner_.compare_call(Ability::run_eagerly);
+  }
+}
+
+// If all ranks run eagerly, the segment runs operator by operator.
+std::optional<BoundGraph> SegmentedCapture::eager_twin_of(const Step& step) const {
+  if (!run_.all_run_eagerly()) return std::nullopt;
+  BoundGraph twin = step.segment;
+  twin.run = by_operators(twin.module);
+  return twin;
 }
 
 capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
   Step& step = enter(std::move(found));
   shapes_->count_backwards_apart();
-  if (!std::exchange(was_cut_, true)) compare_call();
-  if (run_.all_run_eagerly() && !step.segment.run) {
-    step.segment.run = by_operators(step.segment.module);
-  } else {
-    compile(step, end.before);
-  }
+  compare(step);
+  const auto eager = eager_twin_of(step);
+  if (!eager) compile(step, end.before);
   last_ = &step;
   if (answered_ == run_.passed().size()) {
     broken_ = true;
-    run_.run_segment(step);
+    run_.run_segment(eager ? *eager : step.segment);
     run_.run_end(step);
     broken_ = false;
-    run_.compare_next(owner_.agreement, [this](const PassedStep& passed) { return !stop_ && may_go_on(passed.key); });
+    compare_next();
   }
   REHEARSE_CHECK(answered_ < run_.passed().size(), owner_.function, answered_, run_.passed().size());
   const PassedStep& passed = run_.passed()[answered_++];
   capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
   if (answered_ < run_.passed().size()) return answer;
   if (stop_ || run_.must_end() || !may_go_on(passed.key)) {
+    compare_refusal();
     answer.value_of = end_with_values().value_of;
-  } else if (!run_.next(tree_)) {
+  } else if (!run_.owes_comparison() && !run_.next(tree_)) {
     begin_next(passed);
   }
   return answer;
+}
+
+void SegmentedCapture::compare_next() {
+  if (owner_.compares_late) return run_.owe_comparison(owner_.agreement);
+  run_.compare_next(owner_.agreement, [this](const PassedStep& passed) { return !stop_ && may_go_on(passed.key); });
 }
 
 capture::SegmentAnswer SegmentedCapture::end_with_values() {
@@ -239,7 +265,7 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
   // First, because the rest of the code may have collectives.
-  owner_.compare_call(Ability::run_eagerly);
+  compare_refusal();
   owner_.agreement.fail(why);
   return run_unfinished(end);
 }
@@ -250,7 +276,7 @@ capture::SegmentAnswer SegmentedCapture::run_unfinished(const capture::SegmentEn
   step.segment = bound(end.before);
   step.segment.run = by_operators(end.before.module);
   broken_ = true;
-  run_.run_segment(step);
+  run_.run_segment(step.segment);
   broken_ = false;
   return end_with_values();
 }
@@ -263,9 +289,12 @@ std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segmen
   step.constants = std::move(constants);
   step.frame = std::move(frame);
   Step& last = enter(std::move(step));
-  compile(last, segment);
+  compare(last);
+  const auto eager = eager_twin_of(last);
+  if (!eager) compile(last, segment);
+  ended_ = eager.has_value();
   broken_ = true;
-  std::vector<c10::IValue> results = run_.run_last(last);
+  std::vector<c10::IValue> results = run_.run(eager ? *eager : last.segment);
   broken_ = false;
   return results;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct SegmentOwner {
   // Called when the code comes to its first read or eager region, and before code runs eagerly because it cannot be
   // captured. Compares what the ranks can do with the call, unless they have done so before (Agreement::compare()).
   std::function<Ability(Ability own)> compare_call = [](Ability own) { return own; };
+  // The code runs although the tree may have its graphs (Verify::Always). So ranks compare what they can do with a
+  // segment only after its code has run, and not before.
+  bool compares_late = false;
   bool refuse_change = false;  // throws StaleCapture for a segment that differs from the tree
 };
 
@@ -61,6 +65,10 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
+  // Tells the other ranks that this one runs the rest of the call eagerly, unless the ranks have already compared what
+  // they can do with it.
+  void compare_refusal();
+
   // Throws the error for code that has returned without a read or an eager region although the tree begins with one.
   [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
@@ -85,7 +93,9 @@ class SegmentedCapture final : public capture::SegmentListener {
   void ask_again(const Step& step) const;
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
   capture::SegmentAnswer end_with_values();
-  void compare_call();
+  void compare(const Step& step);
+  void compare_next();
+  std::optional<BoundGraph> eager_twin_of(const Step& step) const;
   bool may_go_on(const std::string& key) const;
   void begin_next(const PassedStep& passed);
   [[noreturn]] void throw_not_repeatable(const std::string& difference) const;

@@ -156,5 +156,89 @@ TEST(GuardCollectives, FunctionThatAnotherThreadRefuses_IsComparedAllTheSame) {
   });
 }
 
+// Code of three segments, with a collective in the second one. `added` changes the graph of segment `where`, and no
+// guard checks it.
+auto with_reads(const Group& group, const int& where, const double& added) {
+  return [&](const at::Tensor& x) {
+    at::Tensor y = x * 2;
+    if (where == 0 && added != 0) y = y + added;
+    at::Tensor z = y + y.sum().item<double>();
+    if (where == 1 && added != 0) z = z + added;
+    group.allreduce(z)->wait();
+    const at::Tensor w = z - z.sum().item<double>();
+    return where == 2 && added != 0 ? w + added : w;
+  };
+}
+
+// Verify::Always runs the code, so a rank knows only after the code of a segment whether it has compiled its graph.
+TEST(GuardCollectives, SegmentThatVerificationFindsChangedOnOneRank_IsCompiledByAll) {
+  on_guarded_ranks([](RankContext& ctx, bool compilers_too) {
+    for (const char* const backend : {"eager", "aot_eager"}) {
+      for (const int where : {0, 1, 2}) {
+        double added = 0;
+        auto options = guarded(ctx, compilers_too, Verify::Always);
+        options.backend = backend;
+        const auto function = with_reads(ctx.group(), where, added);
+        auto compiled = compile(function, options);
+        for (int call = 0; call < 8; ++call) {
+          added = call < 3 ? 0 : is_last(ctx) ? call % 2 : call == 6 ? 3 : 0;
+          const at::Tensor x = at::ones({call < 5 ? 3 : 4});
+          EXPECT_TRUE(compiled(x).equal(function(x))) << backend << ", segment " << where << ", call " << call;
+        }
+        expect_same_number(ctx, compiled);
+        EXPECT_EQ(compiled.stats().eager_calls, 0);
+      }
+    }
+  });
+}
+
+TEST(GuardCollectives, SegmentThatVerificationFindsChangedOnOneRank_RunsEagerlyOnAllIfTheCacheIsFull) {
+  on_guarded_ranks([](RankContext& ctx, bool compilers_too) {
+    for (const int where : {0, 1, 2}) {
+      double added = 0;
+      auto options = guarded(ctx, compilers_too, Verify::Always);
+      options.recompile_limit = 2;
+      const auto function = with_reads(ctx.group(), where, added);
+      auto compiled = compile(function, options);
+      for (const int now : {0, 0, 1, 2, 3, 0, 2}) {
+        added = is_last(ctx) ? now : 0;
+        EXPECT_TRUE(compiled(small()).equal(function(small()))) << "segment " << where << ", " << now;
+      }
+      EXPECT_GT(compiled.stats().eager_calls, 0);
+    }
+  });
+}
+
+TEST(GuardCollectives, CodeBehindAReadThatOneRankRefusesInAVerification_RunsEagerlyOnAll) {
+  on_guarded_ranks([](RankContext& ctx, bool compilers_too) {
+    bool looks = false;
+    const Group group = ctx.group();
+    const auto function = [&](const at::Tensor& x) {
+      at::Tensor y = looking(x + x.sum().item<double>(), looks);
+      group.allreduce(y)->wait();
+      return y * (y.sum() > 0).item<bool>();
+    };
+    auto compiled = compile(function, guarded(ctx, compilers_too, Verify::Always));
+    for (int call = 0; call < 5; ++call) {
+      looks = call == 2 && is_last(ctx);
+      EXPECT_TRUE(compiled(small()).equal((small() + 1) * 2 * ctx.size())) << call;
+    }
+  });
+}
+
+TEST(GuardCollectives, RegionThatGivesAnAliasOnOneRankInAVerification_EndsTheGraphsOfAll) {
+  on_guarded_ranks([](RankContext& ctx, bool compilers_too) {
+    bool aliases = false;
+    const auto function = with_regions(aliases);
+    auto compiled = compile(function, guarded(ctx, compilers_too, Verify::Always));
+    for (const bool now : {false, false, true, false, true, false}) {
+      aliases = now && is_last(ctx);
+      EXPECT_TRUE(compiled(small()).equal(function(small())));
+      ctx.group().allreduce(at::ones({1}))->wait();
+    }
+    EXPECT_EQ(compiled.stats().eager_calls, 2);
+  });
+}
+
 }  // namespace
 }  // namespace guard_collectives
