@@ -12,8 +12,9 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
-#include "compile/aot/beyond_data.h"
 #include "compile/aot/captured_hooks.h"
+#include "compile/aot/eager_only.h"
+#include "compile/aot/find_node.h"
 #include "compile/aot/stored_joint.h"
 #include "graph/run/call/communication.h"
 
@@ -23,10 +24,8 @@ namespace {
 
 // The first in-place c10d call, which has no gradient; null if there is none.
 const graph::Node* call_in_place(const graph::GraphModule& module) {
-  for (const graph::Node& node : module.graph()) {
-    if (graph::communicates_in_place(node)) return &node;
-  }
-  return nullptr;
+  return find_node(
+      module, [](const graph::Node& node, const graph::GraphModule&) { return graph::communicates_in_place(node); });
 }
 
 // The first wait for something that was launched before the graph; null if there is none. The graph copies arguments
@@ -42,7 +41,7 @@ const graph::Node* wait_for_other(const graph::GraphModule& module) {
 }
 
 // Results that are views are made again outside of the graph, from arguments and values, and no hook runs there.
-UseBeyondData use_by_hooks(const graph::GraphModule& module, const capture::JointGraph& joint) {
+EagerOnly use_by_hooks(const graph::GraphModule& module, const capture::JointGraph& joint) {
   if (joint.views != nullptr) return {first_hook(module), "it registers a hook, and a result is a view"};
   // A hook that the caller registers on the result must run after this hook. In a recorded backward, this hook would
   // run after the caller's.
@@ -63,8 +62,8 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     const std::string line = call->meta().source_line();
     return compile_eagerly(input, "it communicates in place, by " + call->target() + (line.empty() ? "" : ", " + line));
   }
-  if (const auto use = use_beyond_data(*input.module); use.node != nullptr) {
-    return compile_eagerly(input, with_line(std::string(use.what), *use.node));
+  if (const auto use = find_eager_only(*input.module); use.node != nullptr) {
+    return compile_eagerly(input, with_line(use.what, *use.node));
   }
   capture::JointGraph joint;
   try {
@@ -79,7 +78,7 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   }
   if (const auto use = use_by_hooks(*input.module, joint); use.node != nullptr) {
-    return compile_eagerly(input, with_line(std::string(use.what), *use.node));
+    return compile_eagerly(input, with_line(use.what, *use.node));
   }
   const graph::Node* const wait = joint.changed_inputs.empty() ? nullptr : wait_for_other(*input.module);
   if (wait != nullptr) {

@@ -7,6 +7,7 @@
 
 #include <rehearse_internal/graph/operators.h>
 
+#include "compile/aot/find_node.h"
 #include "graph/ir/hooks.h"
 #include "graph/ir/targets.h"
 
@@ -16,14 +17,9 @@ namespace {
 using Asked = std::function<bool(const graph::Node& hook, const graph::GraphModule& module)>;
 
 const graph::Node* find_hook(const graph::GraphModule& module, const Asked& asked) {
-  for (const graph::Node& node : module.graph()) {
-    if (node.target() != graph::kRegisterHook || graph::only_makes_row_major(node, module)) continue;
-    if (asked(node, module)) return &node;
-  }
-  for (const auto& [name, body] : module.submodules()) {
-    if (const graph::Node* const found = find_hook(*body, asked)) return found;
-  }
-  return nullptr;
+  return find_node(module, [&asked](const graph::Node& node, const graph::GraphModule& of) {
+    return node.target() == graph::kRegisterHook && !graph::only_makes_row_major(node, of) && asked(node, of);
+  });
 }
 
 bool writes(const graph::GraphModule& module) {

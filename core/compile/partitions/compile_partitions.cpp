@@ -12,7 +12,7 @@
 #include <rehearse/parallel/bucket_splitter.h>
 #include <rehearse_internal/graph/dead_code.h>
 
-#include "compile/aot/beyond_data.h"
+#include "compile/aot/eager_only.h"
 #include "compile/aot/captured_hooks.h"
 #include "compile/compiler_collectives/compile_time.h"
 #include "compile/partitions/eager_backend.h"

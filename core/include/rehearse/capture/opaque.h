@@ -33,7 +33,8 @@ std::vector<at::Tensor> run_opaque(const std::vector<at::Tensor>& tensors, std::
 
 // Calls function(tensors...), which a capture records as one node. Use it for code that a graph could not hold
 // otherwise, such as a custom autograd function, or a hook that a capture refuses. Each call of the graph runs the
-// function itself, and autograd differentiates the function as in eager mode.
+// function itself, and autograd differentiates the function as in eager mode. So a graph with such a node runs under
+// eager autograd, also with the back end aot_eager.
 //
 //   auto y = rehearse::opaque([](const at::Tensor& x) { return Cube::apply(x); }, x * 2);
 //

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that a program registers. compile() learns the sizes of their results only from a kernel for Meta tensors.
 // It never infers these sizes from runs of the operators' kernels at other sizes.
+#include <functional>
+#include <optional>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -71,6 +73,43 @@ TEST(CustomOperators, WithAKernelForMeta_AreCapturedForTheSizesOfTheCall) {
       EXPECT_TRUE(compiled(rows(count)).equal(call("with_meta", rows(count)) * 2)) << count;
     }
     EXPECT_EQ(compiled.explain().refusal, "");
+  }
+}
+
+// The code of these operators must run in each call, with the gradients that eager mode gives: `composite` depends on a
+// global, and of `without_derivative`, which has no kernel for autograd, eager mode differentiates the kernel's code.
+double factor = 1;
+
+at::Tensor by_factor(const at::Tensor& x) { return x * factor; }
+
+TORCH_LIBRARY_FRAGMENT(rehearse_custom_operators_test, library) {
+  library.def("composite(Tensor x) -> Tensor", by_factor);
+  library.def("without_derivative(Tensor x) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(rehearse_custom_operators_test, CompositeExplicitAutograd, library) {
+  library.impl("without_derivative", by_factor);
+}
+
+at::Tensor gradient_of(const std::function<at::Tensor(const at::Tensor&)>& function) {
+  const at::Tensor x = rows(2).requires_grad_();
+  function(x).sum().backward();
+  return x.grad();
+}
+
+TEST(CustomOperators, RunInEachCallWithTheirOwnGradients) {
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    for (const char* const name : {"composite", "without_derivative"}) {
+      const auto function = [name](const at::Tensor& x) { return call(name, x.sin()).cos(); };
+      auto compiled = compile(function, {.backend = backend, .fullgraph = true});
+      for (int step = 1; step < 5; ++step) {
+        factor = step;
+        EXPECT_TRUE(compiled(rows(2)).equal(function(rows(2)))) << backend << ", " << name << ", call " << step;
+        const at::Tensor expected = gradient_of(function), found = gradient_of(compiled);
+        ASSERT_TRUE(found.defined()) << backend << ", " << name << ", call " << step;
+        EXPECT_TRUE(found.equal(expected)) << backend << ", " << name << ", call " << step;
+      }
+    }
   }
 }
 
