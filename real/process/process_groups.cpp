@@ -33,8 +33,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
   const bool is_member = found != ranks.end();
   services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
-  ++services_.named[unique];
-  if (is_member) return connect(unique, unique, unique, ranks);
+  const auto registered = comm::numbered_name(unique, services_.named[unique]++);
+  if (is_member) return connect(unique, registered, unique, ranks);
   services_.journal.add_group(unique, ranks);
   return {};
 }

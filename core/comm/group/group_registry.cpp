@@ -74,7 +74,8 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
     unique = name_of_new_group(index);
     check_name_is_free(unique, index);
   }
-  auto group = make(std::move(unique), description_of(name), {ranks.begin(), ranks.end()}, nullptr);
+  auto group = make(unique, description_of(name), {ranks.begin(), ranks.end()}, nullptr);
+  if (const auto others = groups_named(unique); others > 0) group->register_as(numbered_name(unique, others));
   creations_.push_back({std::move(group), CreationCalls(made_.size(), index), down_, nullptr});
 }
 
@@ -96,6 +97,12 @@ void GroupRegistry::join_mismatch(Creation& creation, std::size_t index, int ran
   exec::this_rank::wait_for_the_end(observer);
 }
 
+std::size_t GroupRegistry::groups_named(const std::string& name) const {
+  const auto has_name = [&](const auto& each) { return each.group->identity().name == name; };
+  return static_cast<std::size_t>(std::count_if(creations_.begin(), creations_.end(), has_name) +
+                                  std::count_if(derivations_.begin(), derivations_.end(), has_name));
+}
+
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
                                                      const std::vector<int>& ranks, int rank,
                                                      const GroupIdentity* parent) {
@@ -107,13 +114,11 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
-    const auto has_name = [&](const auto& each) { return each.group->identity().name == name; };
-    const auto of_name = std::count_if(creations_.begin(), creations_.end(), has_name) +
-                         std::count_if(derivations_.begin(), derivations_.end(), has_name);
+    const auto others = groups_named(name);
     derivations_.push_back(
         {make(name, name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());
-    if (of_name > 0) found->group->register_as(numbered_name(name, static_cast<std::size_t>(of_name)));
+    if (others > 0) found->group->register_as(numbered_name(name, others));
   }
   found->taken[group_rank] = 1;
   return found->group;

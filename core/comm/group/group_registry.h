@@ -80,6 +80,7 @@ class GroupRegistry {
                                       const GroupIdentity* parent);
   // Looks only at the groups of the first `groups` new_group() calls.
   void check_name_is_free(std::string_view name, std::size_t groups) const;
+  std::size_t groups_named(const std::string& name) const;
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
   [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);

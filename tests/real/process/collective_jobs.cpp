@@ -127,20 +127,24 @@ void groups(RankContext& context, Tensors& results) {
   results.push_back(functional::all_reduce(numbers(context, {2}), reversed));
 }
 
-// All pairs of ranks give their groups the same names. One of these names is also the name of a group of all ranks.
+// All pairs of ranks give their groups the same names. One of these names is also the name of an earlier group of all
+// ranks, and another one that of a later group.
 void local_groups(RankContext& context, Tensors& results) {
   std::vector<int> all;
   for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);
   context.new_group(all, "all or two");
   const int first = context.rank() - context.rank() % 2;
-  if (first + 1 == context.size()) return;
+  const bool has_peer = first + 1 < context.size();
   for (const auto* const name : {"pair", "pair", "all or two"}) {
+    if (!has_peer) break;
     const auto pair = context.new_local_group({first, first + 1}, name);
     auto sum = numbers(context, {3});
     pair.allreduce(sum)->wait();
     results.push_back(sum);
     results.push_back(functional::all_reduce(sum + 1, pair));
   }
+  const auto later = context.new_group(all, "pair");
+  results.push_back(functional::all_reduce(numbers(context, {3}), later));
 }
 
 void coalesced(RankContext& context, Tensors& results) {
