@@ -29,7 +29,8 @@ namespace rehearse::sim {
 // Options of Schedule::pct: which bugs to look for, and how long runs are. PctOracle says how likely a seed then finds
 // such a bug.
 struct PctOptions {
-  int depth = 3;            // the bug shows if this many events come in one order; priorities change depth - 1 times
+  // The bug shows if this many conditions "this event comes before that one" hold. Priorities change depth - 1 times.
+  int depth = 3;
   std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: unknown, each seed draws a number to assume
 };
 

@@ -35,8 +35,8 @@ struct WorldOptions {
   Transport transport = Transport::automatic;  // for a real run
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
-  // Let fibers also switch at calls that never block: calls of a store, the program's own locks and unlocks, and its
-  // calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds are
+  // Let fibers also switch at calls at which nobody has to wait: calls of a store, the program's own locks and unlocks,
+  // and its calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds are
   // tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
