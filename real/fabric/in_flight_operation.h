@@ -27,7 +27,8 @@ class InFlightOperation {
   void issue(NcclApi& nccl) const;
   void end(VirtualTime now);
 
-  // True if the devices have finished the transfer or, if it is a barrier, have reached its calls.
+  // True if the devices have finished the transfer. A barrier moves no data: it is over if each rank's device has
+  // reached the point of the rank's stream at which the rank made the call.
   bool over() noexcept;
   std::exception_ptr failure() const noexcept;
 

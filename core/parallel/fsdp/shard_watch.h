@@ -24,8 +24,8 @@ class ShardWatch {
   // Call it when the code of a unit begins. `forward`: the forward in progress; it identifies the values that the code
   // uses.
   void at_use(const std::shared_ptr<const void>& forward, const ShardedUnit& unit);
-  // Call it after code has used the unit's memory. Compares each rank's rows, as used by the other ranks, with the
-  // rank's own.
+  // Call it after code has used the unit's memory. This rank has used gathered copies of the other ranks' rows.
+  // Compares each copy with the rows that its owner holds.
   void after_use(const ShardedUnit& unit) const;
   // Call it when a backward has reached `forward`. Checks that this rank's rows are still what that forward used.
   // Leaves out units whose version has changed, because ShardedModel refuses these itself.

@@ -74,7 +74,8 @@ std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecor
   });
   const auto* const event = own == record.pending.end() ? nullptr : log.find(own->record_id);
   if (event == nullptr || comm::is_point_to_point(log.signature(*event).type)) return "";
-  // A rank may have made the call after its timeout. Its event is then newer than `event`, so the log has it, too.
+  // Another rank may have made the call after `rank` timed out. The log has that event, too, because find() succeeds
+  // only if the log keeps all events.
   std::set<int> never(wait.waits_for.begin(), wait.waits_for.end());
   for (const auto& other : log.kept()) {
     const bool is_same = other.pg_id == event->pg_id && other.seq_id == event->seq_id;

@@ -46,7 +46,7 @@ std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& 
 // everything that is not empty. Mixed: one is added to some of them.
 enum class Numbers { Equal, Mixed };
 
-// Zeros and ones without a period, so that no two rows of a tensor are equal by construction. The first one is 1.
+// Zeros and ones in an order without a period. With a period, all rows of a tensor could be equal. The first one is 1.
 at::Tensor mixed_bits(std::int64_t count) {
   at::Tensor bits = at::empty({count}, c10::kByte);
   auto* const bit = bits.mutable_data_ptr<std::uint8_t>();

@@ -75,7 +75,8 @@ c10::IValue rounded_towards_zero(const c10::IValue& value) {
   return value.isDouble() ? c10::IValue(value.toScalar().toLong()) : value;
 }
 
-// Only 64-bit integers are rounded before the length is computed.
+// If the result's dtype is int64, LibTorch rounds the arguments towards zero before it computes the length. If not, it
+// computes the length from the arguments as they are.
 Outputs range(const Call& call, const c10::IValue& start, const c10::IValue& end, const c10::IValue& step,
               std::size_t dtype_argument) {
   const bool integral = as_integer(start) && as_integer(end) && as_integer(step);

@@ -42,8 +42,9 @@ class Group {
   // The members as ranks of the world, in the order of the group. Throws std::logic_error if the back end does not know
   // them, as in a group that the program made from its own back end.
   std::vector<int> ranks() const;
-  // The name for c10d::resolve_process_group(): "world". If the name occurs more than once, it ends with a number
-  // ("pair#2"), which reports leave out.
+  // The name for c10d::resolve_process_group(), for example "world". If an earlier group has the same name, a number
+  // follows ("pair#2"), which reports leave out. A group that shrink() makes gets no number, and
+  // c10d::resolve_process_group() does not find it.
   const std::string& name() const { return checked().getGroupName(); }
 
   Work allreduce(at::Tensor tensor, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;  // in place
@@ -63,8 +64,9 @@ class Group {
   void extend_timeout_once(std::chrono::milliseconds duration) const;
 
   // Makes a group of the remaining ranks of this group; only these call it. Calls c10d::Backend::shrink(), for which
-  // c10d::ProcessGroup has no function. `abort`: first makes this rank's pending calls on this group fail. If this
-  // group has a store, the new group uses the store with the new group's name as prefix.
+  // c10d::ProcessGroup has no function. `abort`: first makes this rank's pending calls on this group fail; if ranks are
+  // processes, throws c10::ValueError instead. If this group has a store, the new group uses the store with the new
+  // group's name as prefix.
   Group shrink(const std::vector<int>& ranks_to_exclude, bool abort = false) const;
 
  private:
