@@ -190,8 +190,9 @@ TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself
   }
 }
 
+// The stop of two seconds is longer than one and a half check timeouts, after which a silent process counts as lost.
 TEST(Faults, JobThatWasStoppedAsAWhole_GoesOn) {
-  for (const auto& run : run_processes({"first_stopped"}, 1, {"REHEARSE_CHECK_TIMEOUT=0.5"}))
+  for (const auto& run : run_processes({"first_stopped"}, 1, {"REHEARSE_CHECK_TIMEOUT=1"}))
     expect_verdict(run, Verdict::ok);
 }
 
