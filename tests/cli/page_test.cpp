@@ -212,7 +212,7 @@ class RealPages : public Pages {
 };
 
 TEST_F(RealPages, Validation_HasBothRunsWithTheirCalls) {
-  scenario("skip", "timeout = \"2s\"\n");
+  scenario("skip", "timeout = \"60s\"\n");
   const auto finished =
       run_process(CLI_JOB, {"validate", "skip.toml", "--with=gloo", "--quiet"}, folder_, {"REHEARSE_CHECK_TIMEOUT=3"});
   EXPECT_THAT(finished.out, HasSubstr("files: rehearse-out/skip/validation.json, rehearse-out/skip/validation.html, "

@@ -31,11 +31,10 @@ class RealRun : public ::testing::Test {
 #endif
   }
 
-  // `timeout` limits the ranks' calls. Keep it long unless a call is to expire: a busy machine takes seconds to start a
-  // process.
-  void scenario(const std::string& program, const std::string& more = "", const std::string& timeout = "60s") const {
+  // No call may expire: a busy machine takes seconds to start a process.
+  void scenario(const std::string& program, const std::string& more = "") const {
     write_file(folder_ / (program + ".toml"),
-               "program = \"" + program + "\"\n[world]\nranks = 3\ntimeout = \"" + timeout + "\"\n" + more);
+               "program = \"" + program + "\"\n[world]\nranks = 3\ntimeout = \"60s\"\n" + more);
   }
 
   Finished job(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {}) const {
@@ -105,7 +104,7 @@ TEST_F(RealRun, ADdpThatIsNeverCalled_IsReportedAsInSimulation) {
 
 TEST_F(RealRun, ExpectedVerdict_IsATest) {
   write_file(folder_ / "throws.toml",
-             "program = \"throws\"\nexpect = \"RANK FAILED\"\n[world]\nranks = 3\ntimeout = \"2s\"\n");
+             "program = \"throws\"\nexpect = \"RANK FAILED\"\n[world]\nranks = 3\ntimeout = \"60s\"\n");
   EXPECT_EQ(job({"run", "throws.toml", "--with=gloo", "--quiet"}).exit_code, 0);
   write_file(folder_ / "sum.toml", "program = \"sum\"\nexpect = \"DEADLOCK\"\n[world]\nranks = 3\n");
   const auto other = job({"run", "sum.toml", "--with=gloo", "--quiet"});
@@ -129,12 +128,12 @@ TEST_F(RealRun, AnException_IsReportedForItsRankAlone) {
 }
 
 TEST_F(RealRun, AKilledRank_IsNamedByTheOthers) {
-  scenario("dies", "[parameters]\nby = \"kill\"\n", "2s");
+  scenario("dies", "[parameters]\nby = \"kill\"\n");
   const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8"});
   EXPECT_EQ(finished.exit_code, 9);
   EXPECT_THAT(finished.out, HasSubstr("CRASHED: rank 2: the process ended without a word, as SIGKILL ends one"));
   EXPECT_THAT(report_of("dies").headline, Not(HasSubstr("; and ")));  // the surviving ranks did not crash
-  scenario("dies", "[parameters]\nby = \"fault\"\n", "2s");
+  scenario("dies", "[parameters]\nby = \"fault\"\n");
   const auto by_fault =
       job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8", "ASAN_OPTIONS=handle_segv=0"});
   EXPECT_EQ(by_fault.exit_code, 9);
