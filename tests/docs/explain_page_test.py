@@ -22,18 +22,18 @@ PAGE = (ROOT / "docs/EXPLAIN.md").read_text()
 DUMPS = ROOT / "tests/data/flight_recorder/nccl_skip"
 
 HANGS = """
-import datetime, os, sys, time
+import datetime, sys, time
 import torch, torch.distributed as dist
 rank = int(sys.argv[1])
-os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[2]}
-dist.init_process_group("gloo", rank=rank, world_size=2, timeout=datetime.timedelta(seconds=60))
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2,
+                        timeout=datetime.timedelta(seconds=240))
 leave_dumps(rank, "gloo", every=0.2)
 x = torch.ones(3)
 dist.all_reduce(x)
 if rank == 0:
     dist.broadcast(x, 0)
     dist.all_reduce(x)
-time.sleep(60)
+time.sleep(240)
 """
 
 
@@ -89,7 +89,9 @@ def check_gloo():
     shutil.rmtree("gloo", ignore_errors=True)
     os.mkdir("gloo")
     pathlib.Path("hangs.py").write_text(textwrap.dedent(code) + HANGS)
-    ranks = [subprocess.Popen([python, "hangs.py", str(rank), "29617"]) for rank in (0, 1)]
+    store = pathlib.Path("hangs_store").absolute()  # a port could belong to another process
+    store.unlink(missing_ok=True)
+    ranks = [subprocess.Popen([python, "hangs.py", str(rank), str(store)]) for rank in (0, 1)]
     try:
         wait_for_the_hang()
     finally:
@@ -102,8 +104,8 @@ def check_gloo():
 
 
 def wait_for_the_hang():
-    """Waits until rank 0's last call is in its dump."""
-    for _ in range(300):
+    """Waits until rank 0's last call is in its dump. A busy machine takes long to import torch."""
+    for _ in range(1000):
         time.sleep(0.2)
         paths = [pathlib.Path(f"gloo/dump_rank_{rank}") for rank in (0, 1)]
         if all(path.exists() for path in paths):

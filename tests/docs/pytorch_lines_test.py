@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -26,10 +27,18 @@ def line(page, beginning):
     return found.split()
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return free.getsockname()[1]
+
+
 def run(words, python):
-    """Runs the words with that Python instead of the one that the guide has just installed."""
+    """Runs the words with that Python instead of the one that the guide has just installed. torchrun serves its store
+    at a free port, because its usual one could belong to another job of this machine."""
     program = {"torch-python/bin/python": [python], "torchrun": [python, "-m", "torch.distributed.run"]}[words[0]]
-    finished = subprocess.run(program + words[1:], capture_output=True, text=True, check=False)
+    environment = os.environ | {"PET_MASTER_PORT": str(free_port())}
+    finished = subprocess.run(program + words[1:], capture_output=True, text=True, check=False, env=environment)
     assert finished.returncode == 0, f"{words}: {finished.returncode}\n{finished.stdout}\n{finished.stderr}"
     return finished.stdout
 
