@@ -8,9 +8,11 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace rehearse::test {
@@ -57,6 +59,20 @@ pid_t start_own_process(std::vector<std::string> arguments, std::vector<std::str
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw std::system_error(failed, std::generic_category(), "a test's process cannot be started");
   return child;
+}
+
+int free_port() {
+  const int reserves = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // stays open, and never listens
+  constexpr int kOn = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (setsockopt(reserves, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof kOn) != 0 ||
+      bind(reserves, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      getsockname(reserves, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::runtime_error("no port is free");
+  return ntohs(address.sin_port);
 }
 
 void end_with_the_test() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

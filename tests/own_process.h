@@ -32,6 +32,10 @@ std::string text_of(const std::filesystem::path& file);
 pid_t start_own_process(std::vector<std::string> arguments, std::vector<std::string> environment,
                         const std::filesystem::path& output);
 
+// A port of 127.0.0.1 with no listener. This process keeps the port until it ends, so that nobody who asks for any free
+// port gets it. A store of Rehearse can listen there, because it allows the reuse of addresses.
+int free_port();
+
 // Call this in a process that start_own_process() started. If the test is killed, the process ends, too.
 void end_with_the_test();
 

@@ -7,11 +7,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,18 +134,6 @@ Finished run_on_terminal(const std::filesystem::path& program, const std::vector
   std::string text = read_all(terminal);
   close(terminal);
   return {exit_code_of(child), std::move(text), ""};
-}
-
-std::string free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(fd);
-  return bound ? std::to_string(ntohs(address.sin_port)) : "none";
 }
 
 std::filesystem::path fresh_folder() {

@@ -34,9 +34,6 @@ Finished run_and_act(const std::filesystem::path& program, const std::vector<std
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                          const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
-// A port of the loopback address with no listener.
-std::string free_port();
-
 // An empty folder that belongs to the running test.
 std::filesystem::path fresh_folder();
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "own_process.h"
 
 // Contract: `run --with=gloo` runs one process per rank and makes one report. Whatever happens to one process, all
 // processes end, and the report names the culprit. `merge` makes the same report from the files that the processes
@@ -197,8 +198,9 @@ TEST_F(RealRun, AFolderThatAnotherRunUses_IsRefusedAndLeftAlone) {
 
 TEST_F(RealRun, OneOfSeveral_LeavesItsOwnFolderAndSaysHowToMerge) {
   scenario("prints");
-  const auto finished = job({"run", "prints.toml", "--with=gloo", "--quiet"},
-                            {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + free_port()});
+  const auto finished =
+      job({"run", "prints.toml", "--with=gloo", "--quiet"},
+          {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(free_port())});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("[0] OK: 1 rank returned after "));
   EXPECT_THAT(finished.out, HasSubstr("all ranks: job merge rehearse-out/prints\n"));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/process.h"
+#include "own_process.h"
 
 // Contract: no other host can reach a run that uses this host alone. A stranger who connects to one of the run's
 // sockets and sends garbage does not harm the run.
@@ -165,12 +166,13 @@ TEST_F(Sockets, UnderALauncher_AreWhereMasterAddrSays) {
     SCOPED_TRACE(host);
     std::filesystem::remove(folder_ / "enough");
     std::vector<Listener> listeners;
-    const auto finished = run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "under way",
-                                      [&](pid_t process) {
-                                        listeners = listeners_of(process);
-                                        write_file(folder_ / "enough", "");
-                                      },
-                                      {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=" + host, "MASTER_PORT=" + free_port()});
+    const auto finished =
+        run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "under way",
+                    [&](pid_t process) {
+                      listeners = listeners_of(process);
+                      write_file(folder_ / "enough", "");
+                    },
+                    {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=" + host, "MASTER_PORT=" + std::to_string(free_port())});
     EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
     EXPECT_GE(listeners.size(), 1u);
     for (const auto& listener : listeners) EXPECT_TRUE(listener.is_on_loopback()) << listener.address;
@@ -185,7 +187,7 @@ TEST_F(Sockets, UnderALauncher_OfAnotherAddress_AreThereAlone) {
   for (const auto& host : hosts) {
     SCOPED_TRACE(host);
     std::filesystem::remove(folder_ / "enough");
-    const auto port = free_port();
+    const auto port = std::to_string(free_port());
     std::vector<Listener> listeners;
     const auto finished =
         run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "under way",

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "launched_job.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,19 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "--rank-of-job";
-
-int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(listener);
-  if (!bound) throw std::runtime_error("no port is free");
-  return ntohs(address.sin_port);
-}
 
 // A rank's calls, with the properties that must be the same in a real run and in a simulation.
 std::vector<std::string> event_lines(const World& world, int rank) {
