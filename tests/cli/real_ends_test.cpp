@@ -175,7 +175,7 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
     SCOPED_TRACE(by);
     scenario("dies", std::string("by = \"") + by + "\"\n");
     const auto finished =
-        run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_, {"REHEARSE_CHECK_TIMEOUT=2"});
+        run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_, {"REHEARSE_CHECK_TIMEOUT=4"});
     EXPECT_EQ(finished.exit_code, exit_code(verdict)) << finished.out << finished.err;
     const auto report = report_of("dies");
     EXPECT_THAT(report.headline, StartsWith(headline));
@@ -206,7 +206,7 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
 TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
   scenario("waits_in_noexcept", "");
   const auto finished = run_process(CLI_MODES_JOB, {"run", "waits_in_noexcept.toml", "--with=gloo", "--quiet"}, folder_,
-                                    {"REHEARSE_CHECK_TIMEOUT=2"});
+                                    {"REHEARSE_CHECK_TIMEOUT=4"});
   EXPECT_EQ(finished.exit_code, 1) << finished.out << finished.err;
   EXPECT_EQ(report_of("waits_in_noexcept").headline, "rank 1: the dataset is empty");
 }
