@@ -8,6 +8,7 @@
 #include <string>
 
 #include <malloc.h>
+#include <sys/prctl.h>
 
 // AddressSanitizer has this function, but GCC ships no header that declares it.
 extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
@@ -24,15 +25,19 @@ inline std::size_t allocated_bytes() {
   return info.uordblks + info.hblkhd;  // hblkhd: large blocks that malloc maps separately
 }
 
-// The resident memory that no file backs: heap and stacks. The pages of libraries are not counted, because the machine
-// may evict them and load them again at any time. /proc/self/smaps_rollup is exact; the counters of statm lag behind.
+// The memory that no file backs, in RAM or swapped out: heap and stacks. The pages of libraries are not counted,
+// because the machine may evict them and load them again at any time. /proc/self/smaps_rollup is exact; the counters of
+// statm lag behind. From the first call on, the kernel makes no huge pages of this process's pages, because it does
+// that at any time, and counts the untouched part of a huge page, too.
 inline std::size_t resident_bytes() {
+  [[maybe_unused]] static const int no_huge_pages = ::prctl(PR_SET_THP_DISABLE, 1UL, 0UL, 0UL, 0UL);
   std::ifstream rollup("/proc/self/smaps_rollup");
+  std::size_t bytes = 0;
   for (std::string name; rollup >> name;) {
     std::size_t kibibytes = 0;
-    if (name == "Anonymous:" && rollup >> kibibytes) return kibibytes * 1024;
+    if ((name == "Anonymous:" || name == "Swap:") && rollup >> kibibytes) bytes += kibibytes * 1024;
   }
-  return 0;
+  return bytes;
 }
 
 // The number of mappings in the process's address space. A fiber's stack has two.
