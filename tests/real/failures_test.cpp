@@ -46,12 +46,12 @@ class Failures : public RealWorld {
   }
 
   // Aborts run on threads of their own.
-  int aborts_within_a_second() const {
+  int aborts_in_the_end() const {
     const auto aborts = [this] {
       const auto all = nccl->happened();
       return std::count_if(all.begin(), all.end(), [](const auto& each) { return each.starts_with("abort"); });
     };
-    for (int naps = 0; naps < 1'000 && aborts() < 2; ++naps) std::this_thread::sleep_for(kTick);
+    for (int naps = 0; naps < 10'000 && aborts() < 2; ++naps) std::this_thread::sleep_for(kTick);
     return static_cast<int>(aborts());
   }
 };
@@ -74,7 +74,7 @@ TEST_P(EachResult, OfACollective_IsThrownByWaitWithItsNumber) {
   EXPECT_CALL(*nccl, all_reduce).WillRepeatedly(Return(GetParam()));
   EXPECT_CALL(*nccl, get_last_error).WillRepeatedly(Return("the last thing"));
   EXPECT_THAT(texts_of_allreduce(), Each(StartsWith("allreduce #1 on group \"world\": ncclAllReduce failed: ")));
-  EXPECT_EQ(aborts_within_a_second(), 2);
+  EXPECT_EQ(aborts_in_the_end(), 2);
 }
 
 TEST_P(EachResult, OfAGroup_IsThrownByWait) {
@@ -140,7 +140,7 @@ TEST_F(Failures, SplitWithoutEnd_KeepsTheParentsCommunicators) {
   };
   EXPECT_EQ(destroyed(), 0);
   may_split.count_down();
-  for (int naps = 0; naps < 1'000 && destroyed() < 2; ++naps) std::this_thread::sleep_for(kTick);
+  for (int naps = 0; naps < 10'000 && destroyed() < 2; ++naps) std::this_thread::sleep_for(kTick);
   EXPECT_EQ(destroyed(), 2);
 }
 
@@ -161,7 +161,7 @@ TEST_F(Failures, ErrorBehindTheHostsBack_FailsWhatIsUnderWayAndWhatComes) {
     EXPECT_THROW(comm::allreduce(group, on_device(at::ones({2}), rank)), CommError);
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
-  EXPECT_EQ(aborts_within_a_second(), 2);
+  EXPECT_EQ(aborts_in_the_end(), 2);
 }
 
 TEST_F(Failures, LostDevice_FailsWhatIsUnderWay) {
@@ -198,7 +198,7 @@ TEST_F(Failures, DeviceThatHangs_IsATimeoutOfWhatIsUnderWay) {
     }
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
-  EXPECT_EQ(aborts_within_a_second(), 2);
+  EXPECT_EQ(aborts_in_the_end(), 2);
 }
 
 TEST_F(Failures, WorldThatEndsWhileADeviceHangs_AbortsWhatIsUnderWay) {
@@ -210,7 +210,7 @@ TEST_F(Failures, WorldThatEndsWhileADeviceHangs_AbortsWhatIsUnderWay) {
     sleep_for(kTick);
   });
   EXPECT_EQ(outcome.ending, exec::Ending::rank_failed);
-  EXPECT_EQ(aborts_within_a_second(), 2);
+  EXPECT_EQ(aborts_in_the_end(), 2);
 }
 
 // The ranks wait once for all calls together, however many there are.
@@ -227,7 +227,7 @@ TEST_F(Failures, ManyCallsUnderWay_AreWaitedForTogether) {
     sleep_for(kTick);
   });
   EXPECT_LT(std::chrono::steady_clock::now() - began, 25 * devices.end_limit);
-  EXPECT_EQ(aborts_within_a_second(), 2);
+  EXPECT_EQ(aborts_in_the_end(), 2);
 }
 
 TEST_F(Failures, TwoRanksOnOneDevice_AreRefusedByName) {
