@@ -76,7 +76,7 @@ TEST_F(Validate, AMissingRank_IsTheSameDeadlock) { expect_agreement(validated("s
 TEST_F(Validate, AnException_IsTheSameRanks) { expect_agreement(validated("throws"), "RANK FAILED", {1}); }
 
 TEST_F(Validate, ALateRank_IsTheSameTimeout) {
-  expect_agreement(validated("late", "", CLI_MODES_JOB, "2s"), "TIMEOUT", {1});
+  expect_agreement(validated("late", "[parameters]\nseconds = 6.0\n", CLI_MODES_JOB, "4s"), "TIMEOUT", {1});
 }
 
 TEST_F(Validate, ACrash_IsTheSameRanks) { expect_agreement(validated("dies"), "CRASHED", {2}); }

@@ -197,7 +197,7 @@ TEST(Faults, JobThatWasStoppedAsAWhole_GoesOn) {
 }
 
 TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
-  const auto runs = run_processes({"long_step"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"});
+  const auto runs = run_processes({"long_step"}, 2, {"REHEARSE_CHECK_TIMEOUT=2"});
   EXPECT_EQ(runs[0].exit_code, exit_code(Verdict::crashed));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: no message came from it for"));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not return from its body after the job had ended"));
@@ -255,7 +255,7 @@ TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
 }
 
 TEST(Faults, RankThatComputesForLongerThanTheCheckTimeout_IsNoFailure) {
-  for (const auto& run : run_processes({"long_computation"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"}))
+  for (const auto& run : run_processes({"long_computation"}, 2, {"REHEARSE_CHECK_TIMEOUT=2"}))
     expect_verdict(run, Verdict::ok);
 }
 

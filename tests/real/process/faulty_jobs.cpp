@@ -229,7 +229,7 @@ void too_late(RankContext& context, Tensors&) {
 
 // The last rank computes for longer than the check timeout, but not as long as the call's timeout.
 void long_computation(RankContext& context, Tensors&) {
-  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(3));
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(5));
   sum(context);
 }
 
