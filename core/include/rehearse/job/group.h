@@ -66,7 +66,7 @@ class Group {
   // Makes a group of the remaining ranks of this group; only these call it. Calls c10d::Backend::shrink(), for which
   // c10d::ProcessGroup has no function. `abort`: first makes this rank's pending calls on this group fail; if ranks are
   // processes, throws c10::ValueError instead. If this group has a store, the new group uses the store with the new
-  // group's name as prefix.
+  // group's name as prefix. Functional collectives, which look groups up by their names, do not find the new group.
   Group shrink(const std::vector<int>& ranks_to_exclude, bool abort = false) const;
 
  private:
