@@ -157,6 +157,8 @@ void walk_scalar(T& value, Sink& sink) {
     sink.number(LeafKind::Int, static_cast<std::int64_t>(value));
   } else if constexpr (std::is_floating_point_v<T>) {
     sink.real(static_cast<double>(value));
+    // A long double is the sum of two doubles.
+    if constexpr (sizeof(T) > sizeof(double)) sink.real(static_cast<double>(value - static_cast<double>(value)));
   } else {
     sink.number(LeafKind::Int, static_cast<std::int64_t>(value.type()));
     sink.number(LeafKind::Int, value.index());

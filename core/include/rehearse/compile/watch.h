@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +45,17 @@ inline std::vector<c10d::ProcessGroup*> groups_in(const c10::intrusive_ptr<c10d:
 template <std::equality_comparable T>
 bool is_unchanged(const T& before, const T& now) {
   return before == now;
+}
+// 0.0 and -0.0 differ; NaN is equal to itself.
+template <std::equality_comparable T>
+  requires std::floating_point<T>
+bool is_unchanged(const T& before, const T& now) {
+  return std::isnan(before) ? std::isnan(now) : before == now && std::signbit(before) == std::signbit(now);
+}
+template <std::equality_comparable List>
+  requires std::ranges::sized_range<List> && std::floating_point<std::ranges::range_value_t<List>>
+bool is_unchanged(const List& before, const List& now) {
+  return std::ranges::equal(before, now, [](const auto& a, const auto& b) { return is_unchanged(a, b); });
 }
 
 template <class T>
@@ -84,7 +98,8 @@ class WatchedValue final : public Watched {
 //   auto compiled = rehearse::compile([&](const at::Tensor& x) { return x * rehearse::watch(scale_); });
 //
 // `value` must live as long as the compiled function, at the same address. The capture keeps a copy, and each call
-// compares: tensors and process groups by identity, everything else by ==. Throws compiler::CompileError for a local
+// compares: tensors and process groups by identity, floating-point numbers and lists of them so that 0.0 and -0.0
+// differ and NaN is equal to itself, everything else by ==. Throws compiler::CompileError for a local
 // variable of the function.
 template <compiler::Watchable T>
 const T& watch(const T& value) {
