@@ -15,6 +15,7 @@
 
 #include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
 
@@ -28,8 +29,8 @@ bool is_data_access(const c10::Error& error) {
   return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
 }
 
-// The refusal to report for an error that only a capture can cause: fakes have neither memory nor history, and no
-// operator of a capture fills the memory of a sharded parameter. Null for other errors.
+// The refusal to report for an error that only a capture can cause: fakes have neither memory nor history, their sizes
+// may vary, and no operator of a capture fills the memory of a sharded parameter. Null for other errors.
 std::exception_ptr refusal_of(const c10::Error& error) {
   const std::string_view what = error.what_without_backtrace();
   if (is_data_access(error)) return std::make_exception_ptr(DataAccess(call_stack()));
@@ -37,8 +38,11 @@ std::exception_ptr refusal_of(const c10::Error& error) {
     const auto end = not_here + std::string_view(operators::kElementsNotHere).size();
     return std::make_exception_ptr(NotCapturable(std::string(what.substr(0, end)), kGathersNothing, call_stack()));
   }
-  if (what.find(kNoHistoryMessage) == std::string_view::npos) return nullptr;
-  return std::make_exception_ptr(NotCapturable(kGradientsInside, kCallOutside, call_stack()));
+  if (what.find(kNoHistoryMessage) != std::string_view::npos)
+    return std::make_exception_ptr(NotCapturable(kGradientsInside, kCallOutside, call_stack()));
+  if (!is_about_a_fake(what)) return nullptr;
+  return std::make_exception_ptr(NotCapturable(
+      "the function looks at a tensor without an operator: " + std::string(what), kCallOutside, call_stack()));
 }
 
 std::exception_ptr refusal_of(void* exception, const std::type_info& type) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string_view>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -11,5 +13,8 @@ namespace rehearse::capture {
 // an unknown size, or returned a real tensor. Other errors of the kernel reach the caller, also LibTorch's error about
 // the memory of a fake (kDataAccessMessage).
 void call_kernels(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+
+// True for LibTorch's errors about a fake: with the real tensor, the call may succeed.
+bool is_about_a_fake(std::string_view message);
 
 }  // namespace rehearse::capture

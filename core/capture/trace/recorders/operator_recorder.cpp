@@ -2,12 +2,14 @@
 #include "capture/trace/recorders/operator_recorder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <rehearse_internal/capture/errors.h>
@@ -50,6 +52,17 @@ class WithoutCastCache {
 // Keys to exclude so that autograd gives the fakes neither histories nor versions.
 constexpr c10::DispatchKeySet kAboveFakes =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
+
+// Leaves out tensors without a version: undefined ones, and those of inference mode.
+std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::uint32_t> versions;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const auto& version = tensor.unsafeGetTensorImpl()->version_counter();
+    if (version.enabled()) versions.push_back(version.current_version());
+  }
+  return versions;
+}
 
 bool differ_in_size(const at::Tensor& left, const at::Tensor& right) {
   if (left.dim() != right.dim()) return true;
@@ -124,7 +137,8 @@ void OperatorRecorder::evaluate_with_geometry(const c10::OperatorHandle& op, con
 }
 
 // Runs the body of a rehearse::opaque() with autograd, so that the body behaves as in eager mode. The body gets its own
-// fakes, and new fakes without a history replace its results.
+// fakes, and new fakes without a history replace its results. The fakes that the body gets are no leaves, because it
+// may try to change them in place.
 void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKey::DeferredInit);
   const auto apart = [](const c10::IValue& tensors) {
@@ -132,8 +146,19 @@ void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack)
     for (const at::Tensor& tensor : tensors.toTensorVector()) list.push_back(make_fake(spec_of(tensor), tensor));
     return list;
   };
-  stack.back() = apart(stack.back());
+  std::vector<at::Tensor> given;
+  for (const at::Tensor& tensor : apart(stack.back()).vec()) {
+    const bool has_history = tensor.defined() && tensor.requires_grad();
+    given.push_back(has_history ? at::_unsafe_view_symint(tensor, tensor.sym_sizes()) : tensor);
+  }
+  const auto before = versions_of(given);
+  stack.back() = c10::List<at::Tensor>(given);
   op.callBoxed(stack);
+  if (versions_of(given) != before) {
+    throw NotCapturable("the function of opaque() changes one of its tensors in place",
+                        "Let it return a new tensor, or change the tensor outside of opaque().",
+                        recording_.graph.site());
+  }
   stack.back() = apart(stack.back());
 }
 

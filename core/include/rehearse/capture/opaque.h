@@ -39,7 +39,8 @@ std::vector<at::Tensor> run_opaque(const std::vector<at::Tensor>& tensors, std::
 //   auto y = rehearse::opaque([](const at::Tensor& x) { return Cube::apply(x); }, x * 2);
 //
 // The function must have no state (no captures, no function pointer), because the graph outlives the call. It returns a
-// tensor or a vector of tensors. A capture runs it once on fakes to learn its outputs, so it must not read data.
+// tensor or a vector of tensors. A capture runs it once on fakes to learn its outputs, so it must not read data. A
+// capture refuses a function that changes its tensors in place.
 template <class Function, class... Tensors>
 auto opaque(Function, const Tensors&... tensors) {
   static_assert(std::is_empty_v<Function> && std::is_default_constructible_v<Function>,

@@ -74,5 +74,25 @@ TEST(OpaqueCode, RunsInEachCall) {
   }
 }
 
+// A graph could not know about the change, so the call runs as it is.
+TEST(OpaqueCode, ThatChangesATensorInPlace_IsRefused) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = x * 2;
+    const at::Tensor z = opaque([](const at::Tensor& in) { return in.mul_(3).sin(); }, y);
+    return y + z;
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    for (const bool with_gradient : {false, true}) {
+      auto compiled = compile(function, {.backend = backend});
+      for (int call = 0; call < 3; ++call) {
+        const at::Tensor x = at::arange(4, at::kDouble).requires_grad_(with_gradient);
+        EXPECT_TRUE(compiled(x).equal(function(x))) << backend << ", call " << call;
+      }
+      EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("opaque() changes one of its tensors in place"));
+      EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("opaque_code_test.cpp"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler::opaque_code
