@@ -188,8 +188,8 @@ ScenarioSection checks_section() {
                          at(kWorld, kChecks, &AutomaticChecks::replicas)),
               draws,
               keys::flag("finite",
-                         "finds a NaN or Inf that enters or leaves a sum, and a NaN that enters a maximum, and says "
-                         "where it comes from",
+                         "finds a NaN or Inf that enters or leaves a sum, and a NaN that enters a minimum or maximum, "
+                         "and says where it comes from",
                          at(kWorld, kChecks, &AutomaticChecks::finite)),
               buffers,
               sharing,

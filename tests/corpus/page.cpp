@@ -20,7 +20,8 @@ words and links the report; the numbers in the programs are ours.
 *(race)* means that only some schedules find the mistake. After *OK* stands the remark that reports the mistake, because
 the run itself succeeds. *must pass* means that the program is correct, and that a library or simulator failed on it;
 Rehearse must report nothing. `...` stands for a line of the program, and `*` for a part that differs between schedules.
-`corpus_tests` writes this page if `REHEARSE_UPDATE_GOLDEN=1` is set, and fails if the page differs from its table.
+`corpus_tests` fails if this page differs from the programs and `tests/data/corpus/reports.tsv`. If
+`REHEARSE_UPDATE_GOLDEN=1` is set, it writes the page instead.
 
 )";
 
