@@ -36,8 +36,8 @@ struct WorldOptions {
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
   // Let fibers also switch at calls at which nobody has to wait: calls of a store, the program's own locks and unlocks,
-  // and its calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds are
-  // tried (a sweep, REHEARSE_RUNS).
+  // and its calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds
+  // are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
