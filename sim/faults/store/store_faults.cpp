@@ -25,8 +25,7 @@ class CutOffObserver final : public exec::Observer {
  public:
   CutOffObserver(std::string_view call, int rank) : call_(call), rank_(rank) {}
   std::string describe() const override {
-    return fmt::format("store {}: rank {} is cut off from rank {}, which has the store", call_, rank_,
-                       StoreFaults::kHost);
+    return fmt::format("store {}: rank {} is cut off from the store of rank {}", call_, rank_, StoreFaults::kHost);
   }
 
  private:

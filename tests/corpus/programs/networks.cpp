@@ -65,7 +65,7 @@ Entries networks() {
        Verdict::deadlock,
        {},
        "the network is cut between rank 0 and ranks 1-3 since 1 ms; rank 3 waits forever in store get: rank 3 is cut "
-       "off from rank 0, which has the store at {} in corpus::reads_from_an_owner_that_has_ended",
+       "off from the store of rank 0 at {} in corpus::reads_from_an_owner_that_has_ended",
        {},
        true,
        WorldOptions{.ranks = 4}},

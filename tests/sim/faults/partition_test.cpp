@@ -172,7 +172,7 @@ TEST(Partition, FromTheStore_TimesOut) {
   EXPECT_EQ(uncaught.verdict, Verdict::deadlock);
   EXPECT_TRUE(uncaught.headline.starts_with("the network is cut between rank 3 and ranks 0-2 since the start; "))
       << uncaught.headline;
-  EXPECT_TRUE(tells(uncaught, "rank 3 is cut off from rank 0, which has the store")) << uncaught.headline;
+  EXPECT_TRUE(tells(uncaught, "rank 3 is cut off from the store of rank 0")) << uncaught.headline;
 }
 
 }  // namespace
