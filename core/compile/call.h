@@ -39,8 +39,10 @@ struct Call {
 
   CallView view();
   // See capture_call(). `segments`: null if reading data is an error.
-  Capture capture(std::vector<LeafShape> shape, SegmentedCapture* segments) {
-    return capture_call(view(), std::move(shape), code, segments);
+  Capture capture(
+      std::vector<LeafShape> shape, SegmentedCapture* segments,
+      const BeforeRunningOnce& before_running_once = [](const std::string&, bool) {}) {
+    return capture_call(view(), std::move(shape), code, segments, before_running_once);
   }
   // Runs the graph of a capture of this call, once and node by node.
   CallResult run(const Capture& captured) const;

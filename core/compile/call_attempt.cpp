@@ -124,7 +124,11 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   if (!made.entry) return call_.eager(std::move(made.served));
   // Segments have committed their own compilations.
   if (agreement.is_open()) {
-    agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made.entry->capture.module))});
+    const Capture& capture = made.entry->capture;
+    const bool is_kept =
+        agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*capture.module))});
+    segments_.heed_refusal();
+    if (!is_kept) return call_.eager(call_.run(capture));
   }
   Entry& entry = cache.entries.add(std::move(*made.entry));
   if (made.served) return std::move(*made.served);

@@ -16,7 +16,7 @@
 namespace rehearse::compiler {
 
 // The entries of one rank for one function. Decides which of them serves a call and whether more may be added, and
-// counts all calls. Only that rank's fibers may use it.
+// counts all calls. Only that rank's fibers may use it, and outside of fibers only one thread at a time.
 class EntryCache {
  public:
   // Keeps a reference to the options.
@@ -70,6 +70,8 @@ class EntryCache {
   // Call this if the code keeps tensors (Capture::keeps_tensors). Returns whether the code also kept tensors in an
   // earlier capture since the last entry was added.
   bool note_kept() noexcept { return ++captures_that_kept_ >= 2; }
+  // Whether note_kept() would return true.
+  bool has_kept() const noexcept { return captures_that_kept_ >= 1; }
 
   const CompileStats& stats() const noexcept { return stats_; }
   void explain(Explanation& explanation) const;

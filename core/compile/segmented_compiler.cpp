@@ -31,12 +31,41 @@ SegmentOwner SegmentedCompiler::growing_owner() const {
 }
 
 std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<LeafShape>& shape, Segmented& segmented) {
-  Agreement& agreement = call_.cache.agreement;
   try {
-    Capture made = call_.capture(shape, call_.options.fullgraph ? nullptr : &segmented.capture);
+    auto made = try_capture(shape, segmented);
+    heed_refusal();
+    return made;
+  } catch (const RankAborted&) {
+    throw;
+  } catch (...) {
+    heed_refusal();
+    throw;
+  }
+}
+
+void SegmentedCompiler::heed_refusal() {
+  const std::string& refusal = call_.cache.agreement.refusal();
+  if (!refusal.empty() && !call_.cache.entries.is_refused()) refuse(refusal);
+}
+
+// Tells the other ranks that this one keeps no graph of the call and runs what its code has recorded. They then do the
+// same, so that the collectives in the recorded part meet. `refusal`: see BeforeRunningOnce.
+void SegmentedCompiler::run_once(const std::string& refusal, bool keeps_tensors, Segmented& segmented) {
+  segmented.capture.compare_refusal();
+  const bool is_refused = !call_.options.fullgraph && (!keeps_tensors || call_.cache.entries.has_kept());
+  call_.cache.agreement.run_once(is_refused ? refusal : "");
+}
+
+std::variant<Capture, Refused> SegmentedCompiler::try_capture(const std::vector<LeafShape>& shape,
+                                                              Segmented& segmented) {
+  Agreement& agreement = call_.cache.agreement;
+  const auto before_running_once = [&](const std::string& refusal, bool keeps_tensors) {
+    run_once(refusal, keeps_tensors, segmented);
+  };
+  try {
+    Capture made = call_.capture(shape, call_.options.fullgraph ? nullptr : &segmented.capture, before_running_once);
     if (made.refusal.empty()) return made;
-    segmented.capture.compare_refusal();  // first, because the graph may have collectives
-    return Refused{note_unrepeatable(std::move(made))};
+    return Refused{note_unrepeatable(std::move(made), segmented)};
   } catch (const capture::FakeError& error) {
     give_up(error, segmented);
   } catch (const shapes::ShapeError& error) {
@@ -58,8 +87,12 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
 void SegmentedCompiler::give_up(const std::exception& error, Segmented& segmented) {
   // First, because the rest of the code may have collectives.
   segmented.capture.compare_refusal();
-  call_.cache.agreement.fail(error.what());
-  if (call_.options.fullgraph || segmented.capture.is_broken()) throw;
+  const bool must_throw = call_.options.fullgraph || segmented.capture.is_broken();
+  if (must_throw) {
+    call_.cache.agreement.fail(error.what());
+    throw;
+  }
+  call_.cache.agreement.run_once(error.what());
   refuse(error.what());
   if (segmented.capture.has_ended()) throw;  // code that ran eagerly must not run twice
 }
@@ -90,8 +123,8 @@ Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segment
 
 // The recording serves only this call. A function that keeps tensors may be filling a cache in its first call. If it
 // also keeps tensors in the next capture, it probably always does: then it runs eagerly from now on.
-CallResult SegmentedCompiler::note_unrepeatable(Capture made) {
-  call_.cache.agreement.fail(made.refusal);
+CallResult SegmentedCompiler::note_unrepeatable(Capture made, Segmented& segmented) {
+  run_once(made.refusal, made.keeps_tensors, segmented);
   if (!made.served) made.served = call_.run(made);
   capture::LeftFakes results;
   for (const auto& [fake, result] : made.kept_results) {
@@ -120,6 +153,7 @@ SegmentedCompiler::Made SegmentedCompiler::compile() {
 std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& segmented) {
   REHEARSE_CHECK(segmented.capture.was_cut(), call_.options.name);
   if (segmented.capture.has_ended()) {
+    if (call_.cache.agreement.runs_once()) return std::nullopt;
     refuse(segmented.run.is_entangled()
                ? "an eager region changes what a tensor is, or gives one that shares memory with another"
                : "another rank cannot compile the code behind a read or an eager region");
@@ -142,8 +176,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.must_end(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};
-    run.run_segment(step->segment);
-    run.run_end(*step);
+    run.run_step(*step, step->segment, call_.cache.agreement);
     run.compare_next(call_.cache.agreement, [&](const PassedStep& passed) {
       return has_branch(*passed.step, passed.key) || call_.cache.entries.may_grow();
     });

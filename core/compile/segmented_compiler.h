@@ -43,11 +43,16 @@ class SegmentedCompiler {
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 
+  // Refuses the function if another rank's refusal says so (Agreement::refusal()).
+  void heed_refusal();
+
  private:
+  std::variant<Capture, Refused> try_capture(const std::vector<LeafShape>& shape, Segmented& segmented);
+  void run_once(const std::string& refusal, bool keeps_tensors, Segmented& segmented);
   void give_up(const std::exception& error, Segmented& segmented);
   void require_repeatable(const SegmentRun& run);
   Refused run_rest(const std::vector<LeafShape>& shape, Segmented& segmented);
-  CallResult note_unrepeatable(Capture made);
+  CallResult note_unrepeatable(Capture made, Segmented& segmented);
   std::optional<CallResult> run_compiled(const Entry& hit, SegmentRun& run);
   Answer run_live(Entry& hit, Segmented& segmented);
   void refuse(const std::string& why) { call_.cache.entries.refuse(why); }

@@ -51,9 +51,11 @@ bool has_symbols(const std::vector<LeafShape>& shape) {
 
 class CallCapture {
  public:
-  CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments)
+  CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments,
+              const BeforeRunningOnce& before_running_once)
       : call_(call),
         segments_(segments),
+        before_running_once_(before_running_once),
         shapes_(shapes::ShapeEnv::make({.duck_shaping = !has_symbols(shape)})),
         tracer_(shapes_, tensors_of(call)) {
     result_.shape = std::move(shape);
@@ -158,6 +160,7 @@ class CallCapture {
   void end(const capture::NotCapturable& refusal) {
     result_.refusal = refusal.what();
     if (tracer_.ended()) return;
+    before_running_once_(result_.refusal, result_.keeps_tensors);
     if (!tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); })) throw refusal;
   }
 
@@ -193,9 +196,21 @@ class CallCapture {
     } catch (const RankAborted&) {
       throw;
     } catch (...) {
-      if (!tracer_.ended()) tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); });
+      if (!tracer_.ended() && may_run_once()) {
+        tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); });
+      }
       give_arguments(code);
       throw;
+    }
+  }
+
+  // False if another rank could not compile. Then no rank runs what it has recorded.
+  bool may_run_once() const {
+    try {
+      before_running_once_("", false);
+      return true;
+    } catch (const CompileError&) {
+      return false;
     }
   }
 
@@ -284,6 +299,7 @@ class CallCapture {
 
   const CallView& call_;
   SegmentedCapture* const segments_;
+  const BeforeRunningOnce& before_running_once_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
@@ -318,8 +334,9 @@ void leave(std::optional<CallCapture>& capture, UserCode& code, const std::excep
 
 }  // namespace
 
-Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments) {
-  std::optional<CallCapture> capture(std::in_place, call, std::move(shape), segments);
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments,
+                     const BeforeRunningOnce& before_running_once) {
+  std::optional<CallCapture> capture(std::in_place, call, std::move(shape), segments, before_running_once);
   Capture made;
   try {
     made = capture->run(code);

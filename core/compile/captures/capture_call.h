@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ class KeptInRefusedCall : public CompileError {
   using CompileError::CompileError;
 };
 
+// Called before the capture runs recorded operators for real and keeps no graph: the code has thrown (then `refusal` is
+// empty), keeps tensors, or is refused for another reason. The operators may be collectives. So ranks that compile
+// together must first agree to run them. If the function throws CompileError, the operators do not run.
+using BeforeRunningOnce = std::function<void(const std::string& refusal, bool keeps_tensors)>;
+
 // Runs the user's code on fakes with this shape, and turns what it did into a graph with guards. Throws
 // capture::FakeError or shapes::ShapeError for code that no graph can hold. Throws CompileError if the code fixes a
 // size that was marked dynamic, or watches a local variable. Throws KeptInRefusedCall (only with `segments`), and
@@ -47,6 +53,7 @@ class KeptInRefusedCall : public CompileError {
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
 // Capture::served has the results of the call, and the other fields describe the path that the call took. If the rest
 // of the code ran eagerly, they are empty, except for `refusal` and `keeps_tensors`.
-Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments,
+                     const BeforeRunningOnce& before_running_once);
 
 }  // namespace rehearse::compiler

@@ -183,12 +183,21 @@ void Agreement::fail(const std::string& error) {
   if (is_open_) commit(ErrorText{error});
 }
 
+void Agreement::run_once(const std::string& refusal) {
+  if (is_open_) commit(RunsOnce{refusal});
+}
+
 bool Agreement::commit(const CompileOutcome& outcome) {
   REHEARSE_CHECK(is_open_, record_->name());
   is_open_ = false;
+  runs_once_ = false;
   bool any = std::holds_alternative<GraphHash>(outcome);
   try {
-    if (collectives_) any = !collectives_->commit(outcome, label()).empty();
+    if (collectives_) {
+      any = !collectives_->commit(outcome, label()).empty();
+      runs_once_ = !any && !std::holds_alternative<ErrorText>(outcome);
+      if (runs_once_ && refusal_.empty()) refusal_ = collectives_->refusal();
+    }
   } catch (const CompileError&) {
     record_->done();
     throw;

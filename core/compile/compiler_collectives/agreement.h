@@ -26,7 +26,10 @@ class Agreement {
   // Throws CompileError if the options ask for guard collectives but have no group.
   explicit Agreement(const CompileOptions& options);
 
-  void begin_call() noexcept { record_->called(); }
+  void begin_call() noexcept {
+    runs_once_ = false;
+    record_->called();
+  }
 
   bool has_guard_collectives() const noexcept { return guard_collectives_; }
 
@@ -54,15 +57,24 @@ class Agreement {
   // The result of the open compilation contains collectives, or may contain some.
   void note_communication() noexcept { record_->communicates(); }
 
-  // True between the beginning of a compilation and commit() or fail().
+  // True between the beginning of a compilation and commit(), fail() or run_once().
   bool is_open() const noexcept { return is_open_; }
 
-  // With compiler or guard collectives, exchanges outcomes with the other ranks, and blocks. Throws CompileError that
-  // names the lowest rank that could not compile. If no rank could compile, returns false instead, because each rank
-  // has its own error. Without collectives, returns whether `outcome` is a graph.
+  // With compiler or guard collectives, exchanges outcomes with the other ranks, and blocks. Returns whether the ranks
+  // keep their graphs. Throws CompileError that names the lowest rank with an error. If all ranks have one, returns
+  // false instead, because each rank has its own error. Also returns false if a rank runs its code only once. Then this
+  // rank must do the same: run in this call what it has recorded, run the rest eagerly, and keep no graph. Without
+  // collectives, returns whether `outcome` is a graph.
   bool commit(const CompileOutcome& outcome);
   // Commits an error if a compilation is open.
   void fail(const std::string& error);
+  // Commits RunsOnce if a compilation is open. Call it before recorded operators run that no graph will hold, because
+  // they may be collectives. `refusal`: see RunsOnce.
+  void run_once(const std::string& refusal);
+  // True if the last commit() found that a rank runs its code only once.
+  bool runs_once() const noexcept { return runs_once_; }
+  // Why the ranks run the function eagerly from now on; see RunsOnce. Empty: they do not.
+  const std::string& refusal() const noexcept { return refusal_; }
 
  private:
   CollectiveLabel label() const;
@@ -73,6 +85,8 @@ class Agreement {
   std::optional<CompilerCollectives> collectives_;
   const std::shared_ptr<FunctionRecord> record_;
   bool is_open_ = false;
+  bool runs_once_ = false;
+  std::string refusal_;
 };
 
 // Selects the facts that a rank takes over. `all`: the facts of each rank, in order of rank; the result keeps this

@@ -207,7 +207,10 @@ std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, c
   for (const auto& payload : gather(encode(mine), label, "outcome")) {
     outcomes.push_back(decode_outcome(payload, sender(outcomes.size(), label, "outcome")));
   }
-  return agree(outcomes, ranks_of(*group_), label);
+  const std::vector<int> ranks = ranks_of(*group_);
+  std::vector<GraphHash> hashes = agree(outcomes, ranks, label);
+  refusal_ = hashes.empty() ? first_refusal(outcomes, ranks) : "";
+  return hashes;
 }
 
 }  // namespace rehearse::compiler

@@ -30,7 +30,12 @@ struct GraphHash {
 struct ErrorText {
   std::string text;
 };
-using CompileOutcome = std::variant<GraphHash, ErrorText>;
+// The rank runs in this call what its code has done so far, and keeps no graph: the code has thrown, keeps a tensor, or
+// cannot be captured. `refusal`: why all ranks must run the function eagerly from now on; empty if they need not.
+struct RunsOnce {
+  std::string refusal;
+};
+using CompileOutcome = std::variant<GraphHash, ErrorText, RunsOnce>;
 
 // What a rank can do with a call, or with the rest of a call after a read or an eager region. With guard collectives,
 // all ranks do the least that one of them can do.
@@ -68,9 +73,13 @@ class CompilerCollectives {
   Ability least(Ability mine, const CollectiveLabel& label);
 
   // Call it after the compilation. Returns the hashes of all ranks' graphs, by rank of the group; they may differ. If
-  // some ranks could not compile, throws CompileError on all ranks with the lowest such rank and its error. If none
-  // could, returns nothing, because each rank has its own error. Two all-gathers.
+  // some ranks have an ErrorText, throws CompileError on all ranks with the lowest such rank and its error. If all have
+  // one, returns nothing, because each rank has its own error. If a rank runs its code once, returns nothing, too: then
+  // every rank must run in this call what it has recorded, because it may contain collectives, and keep no graph. Two
+  // all-gathers.
   std::vector<GraphHash> commit(const CompileOutcome& mine, const CollectiveLabel& label);
+  // The first refusal among the outcomes of the last commit(). Empty: none.
+  const std::string& refusal() const noexcept { return refusal_; }
 
  private:
   std::vector<std::string> gather(std::string payload, const CollectiveLabel& label, const char* step);
@@ -82,11 +91,15 @@ class CompilerCollectives {
   // connect() sets one of the two.
   c10::intrusive_ptr<c10d::Backend> communicator_;
   std::optional<StoreGather> store_;
+  std::string refusal_;
 };
 
 // The result of commit() for all ranks' outcomes. `ranks`: their numbers in the world, for errors.
 std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
                              const CollectiveLabel& label);
+
+// Names the lowest rank whose code cannot be captured, and the reason. Empty: none.
+std::string first_refusal(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks);
 
 std::string encode(const CompileOutcome& outcome);
 // Throws CompileError that names the sender if encode() did not produce the bytes.

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint64_t kCompiled = 0;
 constexpr std::uint64_t kFailed = 1;
+constexpr std::uint64_t kRunsOnce = 2;
+
+bool runs_once(const CompileOutcome& outcome) { return std::holds_alternative<RunsOnce>(outcome); }
 
 }  // namespace
 
@@ -22,6 +25,9 @@ std::string encode(const CompileOutcome& outcome) {
   if (const auto* const hash = std::get_if<GraphHash>(&outcome)) {
     writer.number(kCompiled);
     writer.number(hash->value);
+  } else if (const auto* const once = std::get_if<RunsOnce>(&outcome)) {
+    writer.number(kRunsOnce);
+    writer.text(once->refusal);
   } else {
     writer.number(kFailed);
     writer.text(std::get<ErrorText>(outcome).text);
@@ -32,10 +38,15 @@ std::string encode(const CompileOutcome& outcome) {
 CompileOutcome decode_outcome(std::string_view bytes, const std::string& sender) {
   ByteReader reader(bytes, sender);
   CompileOutcome outcome;
-  if (reader.number_up_to(kFailed, "outcome") == kCompiled) {
-    outcome = GraphHash{reader.number()};
-  } else {
-    outcome = ErrorText{reader.text()};
+  switch (reader.number_up_to(kRunsOnce, "outcome")) {
+    case kCompiled:
+      outcome = GraphHash{reader.number()};
+      break;
+    case kFailed:
+      outcome = ErrorText{reader.text()};
+      break;
+    default:
+      outcome = RunsOnce{reader.text()};
   }
   reader.finish();
   return outcome;
@@ -52,9 +63,18 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
       throw CompileError(fmt::format("rank {} could not compile {}{}{}: {}", ranks[i], label.function,
                                      label.line.empty() ? "" : " for the call at ", label.line, error->text));
     }
-    hashes.push_back(std::get<GraphHash>(outcomes[i]));
+    if (const auto* const hash = std::get_if<GraphHash>(&outcomes[i])) hashes.push_back(*hash);
   }
+  if (std::any_of(outcomes.begin(), outcomes.end(), runs_once)) return {};
   return hashes;
+}
+
+std::string first_refusal(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto* const once = std::get_if<RunsOnce>(&outcomes[i]);
+    if (once && !once->refusal.empty()) return fmt::format("rank {} cannot capture it: {}", ranks.at(i), once->refusal);
+  }
+  return "";
 }
 
 }  // namespace rehearse::compiler

@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/operators/storage_of.h>
 
 #include "compile/segments/branch_key.h"
@@ -83,6 +84,20 @@ std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
   std::vector<c10::IValue> results = graph.run(std::move(inputs));
   for (const auto& [tensor, before] : required) changed_inputs_ = changed_inputs_ || tensor.requires_grad() != before;
   return results;
+}
+
+void SegmentRun::run_step(Step& step, const BoundGraph& segment, Agreement& agreement) {
+  try {
+    run_segment(segment);
+    run_end(step);
+  } catch (const RankAborted&) {
+    throw;
+  } catch (...) {
+    if (agreement.has_guard_collectives() && !std::exchange(all_run_eagerly_, true)) {
+      agreement.compare(Ability::run_eagerly);
+    }
+    throw;
+  }
 }
 
 void SegmentRun::run_end(Step& step) {

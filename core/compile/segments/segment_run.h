@@ -32,18 +32,20 @@ class SegmentRun {
   explicit SegmentRun(const LeafList& leaves);
 
   void run_segment(const BoundGraph& segment);
-  // Runs the read or region at the segment's end. The step has then passed.
-  void run_end(Step& step);
+  // Runs the step's segment, in the form of `segment`, and the read or region at its end. The step has then passed. If
+  // something throws, the other ranks learn in their next comparison that this rank compiles and serves no more of the
+  // call.
+  void run_step(Step& step, const BoundGraph& segment, Agreement& agreement);
   // With guard collectives, the ranks compare once after each step what they can do with the rest of the call, unless
-  // they have agreed to run it eagerly. A rank calls one of these functions after run_end(). compare_next() compares at
-  // once, and blocks. `may_compile`: whether what follows the step may be compiled. After owe_comparison(), the rank
+  // they have agreed to run it eagerly. A rank calls one of these functions after run_step(). compare_next() compares
+  // at once, and blocks. `may_compile`: whether what follows the step may be compiled. After owe_comparison(), the rank
   // compares when it knows which graph follows, by compare_owed().
   void compare_next(Agreement& agreement, const std::function<bool(const PassedStep&)>& may_compile);
   void owe_comparison(const Agreement& agreement);
   bool owes_comparison() const noexcept { return owes_comparison_; }
   // Blocks. Returns what all ranks can do.
   Ability compare_owed(Agreement& agreement, Ability own);
-  // With guard collectives: the ranks have agreed to run the rest of the call eagerly.
+  // The ranks have agreed to run the rest of the call eagerly.
   void note_all_run_eagerly() noexcept { all_run_eagerly_ = true; }
   bool all_run_eagerly() const noexcept { return all_run_eagerly_; }
   // The compiled step that follows; null if it must be compiled.
@@ -67,6 +69,7 @@ class SegmentRun {
   bool changed_sizes() const;
 
  private:
+  void run_end(Step& step);
   void run_region(Step& step);
 
   const LeafList& leaves_;

@@ -141,7 +141,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   }
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs, owner_.parts.pieces.cache);
-  agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)});
+  if (!agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)})) return run_.note_all_run_eagerly();
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }
@@ -196,13 +196,12 @@ capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::Segme
   Step& step = enter(std::move(found));
   shapes_->count_backwards_apart();
   compare(step);
+  if (!run_.all_run_eagerly()) compile(step, end.before);
   const auto eager = eager_twin_of(step);
-  if (!eager) compile(step, end.before);
   last_ = &step;
   if (answered_ == run_.passed().size()) {
     broken_ = true;
-    run_.run_segment(eager ? *eager : step.segment);
-    run_.run_end(step);
+    run_.run_step(step, eager ? *eager : step.segment, owner_.agreement);
     broken_ = false;
     compare_next();
   }
@@ -266,7 +265,7 @@ capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, con
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
   // First, because the rest of the code may have collectives.
   compare_refusal();
-  owner_.agreement.fail(why);
+  owner_.agreement.run_once(why);
   return run_unfinished(end);
 }
 
@@ -290,8 +289,8 @@ std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segmen
   step.frame = std::move(frame);
   Step& last = enter(std::move(step));
   compare(last);
+  if (!run_.all_run_eagerly()) compile(last, segment);
   const auto eager = eager_twin_of(last);
-  if (!eager) compile(last, segment);
   ended_ = eager.has_value();
   broken_ = true;
   std::vector<c10::IValue> results = run_.run(eager ? *eager : last.segment);
