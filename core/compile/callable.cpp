@@ -3,13 +3,18 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_number.h>
 
 #include "compile/call_attempt.h"
+#include "compile/calling_threads.h"
 #include "compile/guards/module_modes.h"
 
 namespace rehearse::compiler {
@@ -24,17 +29,26 @@ class Callable::Impl {
   CompileStats stats() const;
 
  private:
-  RankCache& cache_of_this_rank();
+  std::optional<CallResult> call_in_fiber(const LeafList& leaves, UserCode& code);
+  std::optional<CallResult> call_in_thread(const LeafList& leaves, UserCode& code);
+  std::optional<CallResult> run_beside();
+  Call begin(RankCache& cache, const LeafList& leaves, UserCode& code) const;
+  Entry* find_ready(Call& call) const;
+  std::unique_lock<std::recursive_mutex> lock() const;
+  const std::shared_ptr<RankCache>& cache_of_this_rank();
   const RankCache* find_cache() const;
 
   struct OfRank {
     std::uint64_t world = 0;  // distinguishes ranks with the same number in successive worlds
-    std::unique_ptr<RankCache> cache;
+    std::shared_ptr<RankCache> cache;
   };
 
   const CompileOptions options_;
   const std::shared_ptr<torch::nn::Module> module_;
   std::map<int, OfRank> caches_;  // by rank; -1 outside of fibers
+  // Outside of fibers; see CallingThreads.
+  Holder changing_;              // the thread that may change the cache
+  std::int64_t run_beside_ = 0;  // calls that ran eagerly because another thread held `changing_`
 };
 
 namespace {
@@ -43,14 +57,14 @@ int rank_or_none() { return exec::this_rank::is_fiber() ? exec::this_rank::rank(
 
 }  // namespace
 
-RankCache& Callable::Impl::cache_of_this_rank() {
+const std::shared_ptr<RankCache>& Callable::Impl::cache_of_this_rank() {
   OfRank& own = caches_[rank_or_none()];
   const std::uint64_t world = exec::world_number();
   if (!own.cache || own.world != world) {
-    own.cache = std::make_unique<RankCache>(options_);
+    own.cache = std::make_shared<RankCache>(options_);
     own.world = world;
   }
-  return *own.cache;
+  return own.cache;
 }
 
 const RankCache* Callable::Impl::find_cache() const {
@@ -61,12 +75,20 @@ const RankCache* Callable::Impl::find_cache() const {
 std::optional<CallResult> Callable::Impl::call(const LeafList& leaves, UserCode& code) {
   // Inside another function's capture, this function's code is part of that capture.
   if (capture::FakeMode::current()) return std::nullopt;
-  RankCache& cache = cache_of_this_rank();
+  return exec::this_rank::is_fiber() ? call_in_fiber(leaves, code) : call_in_thread(leaves, code);
+}
+
+Call Callable::Impl::begin(RankCache& cache, const LeafList& leaves, UserCode& code) const {
   cache.entries.begin_call();
   Call call{options_, module_, cache, leaves, code, GlobalState::current()};
   call.state.types = &code.types();
   if (!module_) call.state.module_modes = module_modes();  // a module's own guards check its modes
   cache.agreement.begin_call();
+  return call;
+}
+
+std::optional<CallResult> Callable::Impl::call_in_fiber(const LeafList& leaves, UserCode& code) {
+  Call call = begin(*cache_of_this_rank(), leaves, code);
   Answer answer = CallAttempt(call).answer();
   if (auto* const served = std::get_if<CallResult>(&answer)) return std::move(*served);
   const auto* const by_graph = std::get_if<ByGraph>(&answer);
@@ -75,20 +97,82 @@ std::optional<CallResult> Callable::Impl::call(const LeafList& leaves, UserCode&
   return CallResult{entry.capture.frame, entry.run(leaves)};
 }
 
+// An entry that serves the call and whose graph can run at once, without a look at the code.
+Entry* Callable::Impl::find_ready(Call& call) const {
+  if (options_.guard_collectives || options_.verify == Verify::Always) return nullptr;
+  Entry* const hit = call.cache.entries.find(call.leaves, call.state);
+  if (hit == nullptr || hit->segments) return nullptr;
+  return hit->verified || options_.verify == Verify::Never ? hit : nullptr;
+}
+
+// Another thread changes the cache. This one must not wait for it: the code that the other thread runs may wait for
+// this thread.
+std::optional<CallResult> Callable::Impl::run_beside() {
+  if (options_.group) {
+    throw CompileError(fmt::format(
+        "'{}' is compiled with a group, and two threads call it at once. Then the ranks cannot agree on what they "
+        "compile. Call it from one thread of each rank",
+        options_.name));
+  }
+  ++run_beside_;
+  return std::nullopt;
+}
+
+std::optional<CallResult> Callable::Impl::call_in_thread(const LeafList& leaves, UserCode& code) {
+  CallingThreads& threads = CallingThreads::get();
+  std::unique_lock lock(threads.mutex);
+  if (changing_.is_other_thread()) return run_beside();
+  const std::shared_ptr<RankCache> cache = cache_of_this_rank();
+  Call call = begin(*cache, leaves, code);
+  Answer answer;
+  if (Entry* const ready = find_ready(call)) {
+    answer = call.hit(*ready);
+  } else if (!options_.group && threads.compiling.is_other_thread()) {
+    answer = call.eager();
+  } else {
+    const CompilingTurn turn(lock, changing_, options_.group ? nullptr : &threads.compiling);
+    answer = CallAttempt(call).answer();
+  }
+  if (auto* const served = std::get_if<CallResult>(&answer)) return std::move(*served);
+  const auto* const by_graph = std::get_if<ByGraph>(&answer);
+  if (by_graph == nullptr) return std::nullopt;
+  Entry& entry = *by_graph->entry;
+  std::vector<c10::IValue> inputs = entry.inputs.take(entry.capture.inputs, leaves);
+  lock.unlock();
+  CallResult result{entry.capture.frame, entry.graph.run(std::move(inputs))};
+  lock.lock();
+  entry.inputs.give_back(std::move(inputs), entry.capture.inputs);
+  return result;
+}
+
+// Locks the cache. Outside of fibers, waits until no other thread changes it.
+std::unique_lock<std::recursive_mutex> Callable::Impl::lock() const {
+  if (exec::this_rank::is_fiber()) return {};
+  std::unique_lock lock(CallingThreads::get().mutex);
+  CallingThreads::get().left.wait(lock, [this] { return !changing_.is_other_thread(); });
+  return lock;
+}
+
 CompileStats Callable::Impl::stats() const {
+  const auto locked = lock();
   const RankCache* cache = find_cache();
   if (cache == nullptr) return {};
   CompileStats stats = cache->entries.stats();
   cache->stored.add_to(stats);
+  if (!exec::this_rank::is_fiber()) {
+    stats.calls += run_beside_;
+    stats.eager_calls += run_beside_;
+  }
   return stats;
 }
 
 Explanation Callable::Impl::explain() const {
+  const auto locked = lock();
   Explanation explanation;
   explanation.function = options_.name;
   if (const RankCache* cache = find_cache()) {
     cache->entries.explain(explanation);
-    cache->stored.add_to(explanation.stats);
+    explanation.stats = stats();
     explanation.cache_warnings = cache->stored.warnings();
   }
   return explanation;

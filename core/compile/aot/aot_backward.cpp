@@ -76,6 +76,7 @@ AotBackwards::AotBackwards(const capture::JointGraph& joint, const capture::Join
 const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tangents) {
   const std::vector<capture::Tangent> forms = forms_of(tangents, joint_.tangents);
   if (!part_ || forms.empty() || forms == joint_.tangents) return *first_;
+  const std::lock_guard lock(mutex_);
   if (!others_.contains(forms)) others_.emplace(forms, record(forms));
   const auto& other = others_.at(forms);
   TORCH_CHECK(

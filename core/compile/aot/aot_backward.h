@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ class AotBackwards {
   std::optional<CapturedPart> part_;
   std::vector<std::string> saved_names_;
   std::unique_ptr<AotBackward> first_;
+  std::recursive_mutex mutex_;  // of `others_`; several threads may run backwards
   std::map<std::vector<capture::Tangent>, std::unique_ptr<AotBackward>> others_;  // null: cannot be recorded
 };
 

@@ -88,7 +88,8 @@ struct IsOverloaded<ForwardWithin<Ddp>>
 }  // namespace compiler
 
 // The result of compile(). Call it like the function, on any number of ranks; each rank has its own cache. Copies share
-// their caches.
+// their caches. Several threads may call it at once. Outside of a World, a call runs the function as it is while
+// another thread compiles it; with a group, that call throws CompileError.
 template <class Function>
 class Compiled {
  public:
