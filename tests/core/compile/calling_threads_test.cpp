@@ -102,6 +102,36 @@ TEST(CallingThreads, ThatCallDifferentFunctions_LeaveTheDefaultGenerator) {
   EXPECT_TRUE(at::rand({4}).equal(expected));
 }
 
+// A thread that draws while another one compiles continues the sequence of the default generator.
+TEST(CallingThreads, ThatDrawDuringACapture_ContinueTheSequence) {
+  const auto function = [](const at::Tensor& x, std::vector<at::Tensor>& drawn) {
+    const at::Tensor y = x * 2;
+    std::thread([&] {
+      drawn.push_back(at::rand({4}));
+      drawn.push_back(at::randn({3}));
+    }).join();
+    return (y.sum() > 0).item<bool>() ? y + at::rand({2, 4}) : y;
+  };
+  const auto draw = [](auto&& called) {
+    std::vector<at::Tensor> drawn;
+    at::manual_seed(1);
+    drawn.push_back(at::randn({3}));
+    drawn.push_back(called(rows(2), drawn));
+    drawn.push_back(at::rand({4}));
+    drawn.push_back(at::randn({3}));
+    return drawn;
+  };
+  const auto expected = draw(function);
+  std::vector<at::Tensor>* now = nullptr;
+  auto compiled = compile([&](const at::Tensor& x) { return function(x, *now); });
+  const auto found = draw([&](const at::Tensor& x, std::vector<at::Tensor>& drawn) {
+    now = &drawn;
+    return compiled(x);
+  });
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+}
+
 // The code of one thread waits for the other one, as ranks in threads do.
 TEST(CallingThreads, ThatWaitForEachOther_Go) {
   for (const bool share : {false, true}) {

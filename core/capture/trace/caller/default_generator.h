@@ -45,8 +45,10 @@ class DefaultGenerator {
  private:
   void exchange() noexcept;
 
-  at::Generator other_;  // the generator that is not in place: the real or the refusing one
+  at::Generator other_;   // the generator that is not in place: the real or the refusing one
+  at::Generator before_;  // outside of fibers: what the real generator was when the refusing one came into its place
   bool is_in_place_ = true;
+  bool is_refusing_in_place_ = false;
 };
 
 }  // namespace rehearse::capture
