@@ -16,11 +16,35 @@
 
 namespace rehearse::compiler {
 
-// An argument's type in the tree: std::string for every kind of text, the type itself otherwise.
+// Stands for std::nullopt, because a std::optional cannot hold that.
+struct NoValue {
+  NoValue() = default;
+  explicit NoValue(std::nullopt_t) {}
+};
+template <class Visit>
+void visit_fields(NoValue&, Visit&&) {}
+
+template <class Arg>
+inline constexpr bool kIsNullopt = std::is_same_v<std::decay_t<Arg>, std::nullopt_t>;
+template <class Arg>
+inline constexpr bool kIsOtherText =
+    std::is_convertible_v<Arg, std::string_view> && !std::is_same_v<std::decay_t<Arg>, std::string>;
+
+// An argument's type in the tree: std::string for every kind of text, NoValue for std::nullopt, the type itself
+// otherwise.
 template <class Arg>
 using ArgumentType =
-    std::conditional_t<std::is_convertible_v<Arg, std::string_view> && !std::is_same_v<std::decay_t<Arg>, std::string>,
-                       std::string, std::decay_t<Arg>>;
+    std::conditional_t<kIsNullopt<Arg>, NoValue, std::conditional_t<kIsOtherText<Arg>, std::string, std::decay_t<Arg>>>;
+
+// The argument in its type in the tree: the argument itself, or a temporary.
+template <class Arg>
+decltype(auto) in_tree(const std::remove_reference_t<Arg>& arg) {
+  if constexpr (std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>) {
+    return (arg);
+  } else {
+    return ArgumentType<Arg>(arg);
+  }
+}
 
 // walk() needs mutable values, but LeafSink and SourceSink change none.
 template <class T, class Sink>
@@ -38,7 +62,9 @@ inline constexpr bool kIsWritable = std::is_lvalue_reference_v<Arg> && !std::is_
 // with the argument.
 template <class Arg>
 decltype(auto) as_given(ArgumentType<Arg>& copy) {
-  if constexpr (kIsWritable<Arg>) {
+  if constexpr (kIsNullopt<Arg>) {
+    return std::nullopt_t(std::nullopt);
+  } else if constexpr (kIsWritable<Arg>) {
     return (copy);
   } else if constexpr (std::is_lvalue_reference_v<Arg> && std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>) {
     return std::as_const(copy);

@@ -181,7 +181,7 @@ template <class Function, class... Args>
 auto call(Callable& callable, Function& function, Args&&... args) {
   if constexpr (std::is_invocable_v<Function&, GivenType<Args&&>...>) {
     const auto eagerly = [&]() -> decltype(auto) { return function(std::forward<Args>(args)...); };
-    return TypedCaller<Function, Args&&...>::call(callable, function, eagerly, args...);
+    return TypedCaller<Function, Args&&...>::call(callable, function, eagerly, in_tree<Args&&>(args)...);
   } else {
     detail::refuse_type<std::tuple<std::decay_t<Args>...>>();
   }
