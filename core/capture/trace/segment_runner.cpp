@@ -24,7 +24,7 @@ void SegmentRunner::throw_refusal() const {
 
 void SegmentRunner::check_after_code() const {
   recording_.inputs.states().check();
-  caller_.check_default_dtype(recording_.graph.site());
+  caller_.check_process_modes(recording_.graph.site());
 }
 
 // Asks the listener, with the modes of the call restored. An error between two segments fails the whole capture, even

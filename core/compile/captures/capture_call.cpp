@@ -22,7 +22,7 @@
 #include "compile/captures/captured_use.h"
 #include "compile/captures/fixed_marks.h"
 #include "compile/captures/resolve_left_fakes.h"
-#include "compile/guards/module_modes.h"
+#include "compile/guards/saved_state.h"
 #include "compile/guards/watch_list.h"
 #include "compile/partitions/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
@@ -86,6 +86,8 @@ class CallCapture {
     return finish(code, std::move(outputs), use, std::move(watches));
   }
 
+  // Type of a module that the refused code has left in another mode than at its start; empty if there is none.
+  const std::string& not_restored() const noexcept { return not_restored_; }
   // Call it last.
   capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed, find_value()); }
   std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
@@ -180,18 +182,21 @@ class CallCapture {
     code.give_arguments([this](const c10::IValue& value) { return tracer_.real_value(value); });
   }
 
-  // If the code throws, what it did before must take effect, as without a capture.
+  // If the code throws, what it did before must take effect, as without a capture. If it is refused, the modes that it
+  // has switched so far must not.
   void run_code(UserCode& code) {
+    SavedState before;
     try {
       tracer_.run([&] { code.run(stand_ins_); });
-      refuse_other_state();
+      refuse_change(before);
     } catch (const capture::FakeError&) {
-      call_.state.restore();
+      not_restored_ = before.restore();
       throw;
     } catch (const shapes::ShapeError&) {
-      call_.state.restore();
+      not_restored_ = before.restore();
       throw;
     } catch (const CompileError&) {
+      before.restore();
       throw;
     } catch (const RankAborted&) {
       throw;
@@ -215,14 +220,12 @@ class CallCapture {
   }
 
   // A mode that the code leaves on would also affect the rest of the caller.
-  void refuse_other_state() const {
-    GlobalState now = GlobalState::current();
-    now.types = call_.state.types;
-    if (!call_.module) now.module_modes = module_modes();
-    if (tracer_.ended() || now == call_.state) return;
-    const GuardFailure changed = difference(call_.state, now);
-    throw capture::NotCapturable("the function changes " + changed.source + " from " + changed.expected + " to " +
-                                     changed.found + " and leaves it so",
+  void refuse_change(const SavedState& before) const {
+    if (tracer_.ended()) return;
+    const std::optional<GuardFailure> changed = before.change();
+    if (!changed) return;
+    throw capture::NotCapturable("the function changes " + changed->source + " from " + changed->expected + " to " +
+                                     changed->found + " and leaves it so",
                                  "Change it back before the function returns, or change it outside.", {});
   }
 
@@ -309,6 +312,7 @@ class CallCapture {
   capture::CapturedGraph captured_;
   std::vector<c10::IValue> values_;               // of the graph so far, if a capture without segments_ ended early
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
+  std::string not_restored_;
   Capture result_;
 };
 
@@ -325,9 +329,14 @@ bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
 // update a running average twice.
 void leave(std::optional<CallCapture>& capture, UserCode& code, const std::exception& refusal, bool would_run_again) {
   code.forget();
-  if (!make_real(capture, true) || !would_run_again) return;
-  throw KeptInRefusedCall(std::string("the function keeps a tensor that is no result of it, and cannot be captured: ") +
-                          refusal.what() +
+  const std::string module = capture->not_restored();
+  const bool keeps_tensor = make_real(capture, true);
+  if (!would_run_again || (!keeps_tensor && module.empty())) return;
+  const std::string why = keeps_tensor
+                              ? "the function keeps a tensor that is no result of it"
+                              : "the function switches a " + module +
+                                    " to train() or eval() that no shared_ptr owns, and does not switch it back";
+  throw KeptInRefusedCall(why + ", and cannot be captured: " + refusal.what() +
                           " This call ends here; later calls run the function uncompiled. Put the refused code into an "
                           "eager_region(), or call the function once before it is compiled");
 }

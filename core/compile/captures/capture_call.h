@@ -33,7 +33,8 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 // The same symbols with the sizes of another call.
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves);
 
-// The code was refused and cannot go on. It has kept tensors, so it must not run again either.
+// The code was refused and cannot go on. It has kept tensors, or has switched a module that cannot be switched back, so
+// it must not run again either.
 class KeptInRefusedCall : public CompileError {
  public:
   using CompileError::CompileError;

@@ -37,12 +37,6 @@ GlobalState GlobalState::current() {
   return state;
 }
 
-void GlobalState::restore() const {
-  c10::GradMode::set_enabled(grad_mode);
-  c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_dtype));
-  at::globalContext().setDeterministicAlgorithms(deterministic, deterministic_warns_only);
-}
-
 GuardFailure difference(const GlobalState& expected, const GlobalState& found) {
   if (expected.types != found.types) {
     return {"the types of the arguments", "those of the capture", "others", ""};

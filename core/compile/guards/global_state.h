@@ -29,8 +29,6 @@ struct GlobalState {
 
   // Leaves types and module modes unset.
   static GlobalState current();
-  // Restores grad mode in the calling fiber, and the default dtype and deterministic algorithms for the whole process.
-  void restore() const;
   bool operator==(const GlobalState&) const = default;
 };
 

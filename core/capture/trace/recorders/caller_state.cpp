@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recorders/caller_state.h"
 
+#include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -16,7 +17,7 @@ void CallerState::begin() {
   REHEARSE_CHECK(!modes_.has_value(), label_);
   modes_.emplace();
   if (const std::string* const label = comm::current_label()) label_ = *label;
-  default_dtype_ = c10::get_default_dtype_as_scalartype();
+  process_modes_ = ProcessModes::current();
   inference_mode_ = c10::InferenceMode::is_enabled();
 }
 
@@ -31,15 +32,27 @@ void CallerState::check(const exec::CallSite& site) const {
     throw NotCapturable("inference mode changes inside of a captured function",
                         "Use a NoGradGuard there, or turn it on around the call.", site);
   }
-  check_default_dtype(site);
+  check_process_modes(site);
 }
 
-bool CallerState::has_default_dtype() const { return c10::get_default_dtype_as_scalartype() == default_dtype_; }
+CallerState::ProcessModes CallerState::ProcessModes::current() {
+  const at::Context& context = at::globalContext();
+  return {c10::get_default_dtype_as_scalartype(),
+          {context.deterministicAlgorithms(), context.deterministicAlgorithmsWarnOnly(), context.userEnabledFlashSDP(),
+           context.userEnabledMemEfficientSDP(), context.userEnabledMathSDP(), context.userEnabledCuDNNSDP()}};
+}
 
-void CallerState::check_default_dtype(const exec::CallSite& site) const {
-  if (has_default_dtype()) return;
-  throw NotCapturable("the default dtype changes inside of a captured function",
-                      "Set it outside, or give factories the dtype.", site);
+bool CallerState::has_process_modes() const { return ProcessModes::current() == process_modes_; }
+
+void CallerState::check_process_modes(const exec::CallSite& site) const {
+  const ProcessModes now = ProcessModes::current();
+  if (now.default_dtype != process_modes_.default_dtype) {
+    throw NotCapturable("the default dtype changes inside of a captured function",
+                        "Set it outside, or give factories the dtype.", site);
+  }
+  if (now == process_modes_) return;
+  throw NotCapturable("deterministic algorithms or attention's back ends are switched inside of a captured function",
+                      "Switch them outside.", site);
 }
 
 }  // namespace rehearse::capture

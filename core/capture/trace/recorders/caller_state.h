@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -22,8 +23,10 @@ class CallerState {
   // Throws NotCapturable if a backward is running, or if inference mode or the default dtype has changed. `site`: the
   // line that is being recorded.
   void check(const exec::CallSite& site) const;
-  void check_default_dtype(const exec::CallSite& site) const;
-  bool has_default_dtype() const;
+  // Throws NotCapturable if a mode of the whole process has changed: the default dtype, deterministic algorithms or a
+  // back end of attention. No node switches these modes.
+  void check_process_modes(const exec::CallSite& site) const;
+  bool has_process_modes() const;
 
   const CallModes& modes() const;
   // The label for the rank's communication; empty if none is set.
@@ -32,7 +35,14 @@ class CallerState {
  private:
   std::optional<CallModes> modes_;
   std::string label_;
-  c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;
+  struct ProcessModes {
+    c10::ScalarType default_dtype = c10::ScalarType::Undefined;
+    std::array<bool, 6> algorithms = {};  // deterministic, only warns; flash, efficient, math, cuDNN attention
+    static ProcessModes current();
+    bool operator==(const ProcessModes&) const = default;
+  };
+
+  ProcessModes process_modes_;
   bool inference_mode_ = false;
 };
 

@@ -120,7 +120,7 @@ std::vector<at::Tensor> SegmentRecorder::take_results(Node& region, const std::v
 
 std::optional<SegmentEnd> SegmentRecorder::end_for_good() {
   const bool runs_backward = torch::autograd::get_current_graph_task_id() != -1;
-  const bool differs = recording_.inputs.states().requires_grad_changed() || !caller_.has_default_dtype();
+  const bool differs = recording_.inputs.states().requires_grad_changed() || !caller_.has_process_modes();
   if (runs_backward || differs) return std::nullopt;
   try {
     recording_.inputs.for_each(
