@@ -9,10 +9,13 @@
 
 #include "compile/arguments/marks.h"
 #include "compile/compile_entry.h"
+#include "compile/guards/global_state.h"
 
 namespace rehearse::compiler {
 
+// No guard compares the dispatch keys, so a call whose caller hides autograd neither makes nor uses an entry.
 Answer CallAttempt::answer() {
+  if (hides_autograd()) return run_uncompiled();
   Entry* const hit = find();
   if (hit && call_.options.verify == Verify::Always) return verify_always(*hit);
   return compare_and_answer(hit);
@@ -56,12 +59,12 @@ Answer CallAttempt::serve(Entry& hit) {
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;
-  if (entries.is_refused()) return refused();
+  if (entries.is_refused()) return run_uncompiled();
   Entry* const known = hit.segments ? &hit : entries.find_segmented(call_.leaves, call_.state);
   {
     const EntryCache::Lock lock(entries);
     // Another fiber may have refused the function meanwhile.
-    if (entries.is_refused()) return refused();
+    if (entries.is_refused()) return run_uncompiled();
     auto done = verifier_.run(known, with_sizes_of((known ? *known : hit).capture.shape, call_.leaves),
                               [this](Ability own) { return compare(own); });
     if (auto* const answer = std::get_if<Answer>(&done)) {
@@ -74,7 +77,7 @@ Answer CallAttempt::verify_always(Entry& hit) {
   return compare_and_answer(find());
 }
 
-Answer CallAttempt::refused() {
+Answer CallAttempt::run_uncompiled() {
   compare(Ability::run_eagerly);
   return call_.eager();
 }

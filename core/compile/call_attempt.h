@@ -35,8 +35,8 @@ class CallAttempt {
   Answer miss(bool for_others);
   Answer compile(const std::vector<GuardFailure>& failures);
   Answer run_eagerly();
-  // Answers a call of a function that Verify::Always has refused.
-  Answer refused();
+  // Answers a call whose code has not run and that no entry may serve, and says so to the other ranks.
+  Answer run_uncompiled();
 
   Call& call_;
   SegmentedCompiler segments_;

@@ -70,6 +70,7 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   const InOperator inside(recording_.mode);
   recording_.graph.set_origin(call_stack());
   caller_.check(recording_.graph.site());
+  caller_.check_autograd_keys(recording_.graph.site());
   if (listener_ == nullptr) {
     throw NotCapturable("eager_region() is called in a function that must be one graph (fullgraph)",
                         "Compile without fullgraph, or call it outside of the compiled function.",

@@ -42,6 +42,17 @@ void with_refused_gradients(const std::function<void()>& function) {
   }
 }
 
+// LibTorch's own factories, such as torch::ones() and torch::rand_like(), hide autograd, and need none.
+bool needs_autograd(const Treatment& treatment, const Stack& arguments) {
+  bool needs = treatment.is_mutable || treatment.tells_aliases || treatment.kind == Treatment::Kind::Opaque;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      needs = needs || (treatment.differentiable && tensor.defined() && tensor.requires_grad());
+    });
+  }
+  return needs;
+}
+
 // Adds the output's tensors to `tensors`.
 graph::Argument output_of(const c10::IValue& value, const ArgumentContext& context, std::vector<at::Tensor>& tensors) {
   const auto list_of = [&](c10::ArrayRef<c10::IValue> values) {
@@ -127,6 +138,7 @@ void Tracer::check_after_code_or_end() {
   const InOperator inside(recording_.mode);
   try {
     segments_.check_after_code();
+    caller_.check_autograd_keys(recording_.graph.site());
   } catch (const NotCapturable& refusal) {
     if (!go_on_eagerly(refusal)) throw;
   }
@@ -186,6 +198,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
   recording_.graph.set_origin(call_stack());
   const exec::CallSite& site = recording_.graph.site();
   caller_.check(site);
+  if (needs_autograd(treatment, arguments)) caller_.check_autograd_keys(site);
   recording_.note_owner(arguments);
   if (treatment.communicates) collectives_.note_communication();
   replace_by_fakes();

@@ -8,6 +8,7 @@
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compile/guards/module_modes.h"
 
@@ -35,6 +36,14 @@ GlobalState GlobalState::current() {
   state.attention = {context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledMathSDP(),
                      context.userEnabledCuDNNSDP()};
   return state;
+}
+
+bool hides_autograd() noexcept {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  const bool infers = c10::InferenceMode::is_enabled();
+  const c10::DispatchKeySet usual = infers ? c10::autograd_dispatch_keyset : c10::DispatchKeySet();
+  return (keys.excluded_ & c10::autograd_dispatch_keyset_with_ADInplaceOrView) != usual ||
+         keys.included_.has(c10::DispatchKey::ADInplaceOrView) == infers;
 }
 
 GuardFailure difference(const GlobalState& expected, const GlobalState& found) {

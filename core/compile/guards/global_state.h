@@ -32,6 +32,10 @@ struct GlobalState {
   bool operator==(const GlobalState&) const = default;
 };
 
+// True if a guard of the calling fiber, such as at::AutoDispatchBelowADInplaceOrView, hides autograd from operators.
+// Inference mode alone does not count.
+bool hides_autograd() noexcept;
+
 // The first field that differs. The states must differ.
 GuardFailure difference(const GlobalState& expected, const GlobalState& found);
 

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <rehearse_internal/capture/errors.h>
@@ -13,12 +14,25 @@
 #include "capture/trace/operators/treatment.h"
 
 namespace rehearse::capture {
+namespace {
+
+// The keys of autograd that this thread excludes, and ADInplaceOrView if this thread does not include it.
+c10::DispatchKeySet autograd_keys() {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  const c10::DispatchKeySet excluded = keys.excluded_ & c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+  const bool has_views = keys.included_.has(c10::DispatchKey::ADInplaceOrView);
+  return has_views ? excluded : excluded.add(c10::DispatchKey::ADInplaceOrView);
+}
+
+}  // namespace
+
 void CallerState::begin() {
   REHEARSE_CHECK(!modes_.has_value(), label_);
   modes_.emplace();
   if (const std::string* const label = comm::current_label()) label_ = *label;
   process_modes_ = ProcessModes::current();
   inference_mode_ = c10::InferenceMode::is_enabled();
+  autograd_keys_ = autograd_keys();
 }
 
 const CallModes& CallerState::modes() const {
@@ -33,6 +47,14 @@ void CallerState::check(const exec::CallSite& site) const {
                         "Use a NoGradGuard there, or turn it on around the call.", site);
   }
   check_process_modes(site);
+}
+
+void CallerState::check_autograd_keys(const exec::CallSite& site) const {
+  if (autograd_keys() == autograd_keys_) return;
+  throw NotCapturable(
+      "a guard of dispatch keys, such as at::AutoDispatchBelowADInplaceOrView, hides autograd from an "
+      "operator inside of a captured function",
+      "Use a NoGradGuard or detach(), or put the operator into rehearse::opaque().", site);
 }
 
 CallerState::ProcessModes CallerState::ProcessModes::current() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <c10/core/DispatchKeySet.h>
 #include <c10/core/ScalarType.h>
 
 #include <rehearse/exec/call_site.h>
@@ -23,6 +24,8 @@ class CallerState {
   // Throws NotCapturable if a backward is running, or if inference mode or the default dtype has changed. `site`: the
   // line that is being recorded.
   void check(const exec::CallSite& site) const;
+  // Throws NotCapturable if the code has hidden autograd from operators, or revealed it, by a guard of dispatch keys.
+  void check_autograd_keys(const exec::CallSite& site) const;
   // Throws NotCapturable if a mode of the whole process has changed: the default dtype, deterministic algorithms or a
   // back end of attention. No node switches these modes.
   void check_process_modes(const exec::CallSite& site) const;
@@ -44,6 +47,7 @@ class CallerState {
 
   ProcessModes process_modes_;
   bool inference_mode_ = false;
+  c10::DispatchKeySet autograd_keys_;  // see autograd_keys()
 };
 
 }  // namespace rehearse::capture
