@@ -70,7 +70,7 @@ at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   // tensor or to its base has given the real tensor a history, which must stay.
   const Inputs::Source* const source = recording_.inputs.find(fake_id(tensor));
   if (source && source->fake.is_same(tensor) && !source->requires_grad) return real;
-  return real.detach();  // tensor.data() returned the same fake without its history
+  return real.variable_data();  // tensor.data() returned the same fake without its history
 }
 
 at::Tensor EagerRest::with_history(const at::Tensor& tensor) const {

@@ -199,6 +199,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
   const exec::CallSite& site = recording_.graph.site();
   caller_.check(site);
   if (needs_autograd(treatment, arguments)) caller_.check_autograd_keys(site);
+  if (treatment.is_mutable) recording_.values.check_written(treatment.written, arguments);
   recording_.note_owner(arguments);
   if (treatment.communicates) collectives_.note_communication();
   replace_by_fakes();

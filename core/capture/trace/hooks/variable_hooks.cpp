@@ -89,8 +89,14 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     autograd_._backward(asked_of(self), real_inputs, real_gradient, retain_graph, create_graph);
   }
 
-  TensorBase tensor_data(const TensorBase& self) const override { return autograd_.tensor_data(self); }
-  TensorBase variable_data(const TensorBase& self) const override { return autograd_.variable_data(self); }
+  TensorBase tensor_data(const TensorBase& self) const override {
+    refuse_data(self);
+    return autograd_.tensor_data(asked_of(self));
+  }
+  TensorBase variable_data(const TensorBase& self) const override {
+    refuse_data(self);
+    return autograd_.variable_data(asked_of(self));
+  }
   const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
     if (self.requires_grad()) refuse_question(self, "grad_fn() is asked of");
     return autograd_.grad_fn(asked_of(self));
@@ -128,7 +134,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     }
     autograd_.set_data(asked_of(self), asked_of(data));
   }
-  TensorBase data(const TensorBase& self) const override { return autograd_.data(self); }
+  TensorBase data(const TensorBase& self) const override { return variable_data(self); }
   std::int64_t _version(const TensorBase& self) const override {
     if (Tracer* const tracer = tracing()) {
       refuse(*tracer, {"_version() counts changes that a captured function does not make",
@@ -165,6 +171,15 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
 
  private:
+  // The graph's value of a tensor without a gradient is the tensor itself, not the new tensor that data() gives. If the
+  // tensor requires grad, the graph has a detach() instead (Values).
+  static void refuse_data(const TensorBase& self) {
+    Tracer* const tracer = tracing();
+    if (!tracer || self.requires_grad() || !is_fake(at::Tensor(self))) return;
+    refuse(*tracer, {"data() is called on a tensor that requires no gradient, inside of a captured function",
+                     "Use detach() in place of data().", call_stack()});
+  }
+
   // A fake has neither the history nor the base of the tensor for which it stands, so it cannot answer.
   static void refuse_question(const TensorBase& self, const char* question) {
     Tracer* const tracer = tracing();

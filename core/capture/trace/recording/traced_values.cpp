@@ -11,6 +11,7 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"
 
@@ -97,6 +98,24 @@ Node& Values::node_of(const at::Tensor& fake) {
 // True if `fake` is the object that got the value, or the only one left. False for results of data().
 bool Values::is_own(const Value& value, const at::Tensor& fake) {
   return value.tensor->_unsafe_get_target() == fake.unsafeGetTensorImpl() || value.tensor->expired();
+}
+
+bool Values::is_from_data(const at::Tensor& fake) const {
+  const std::uint64_t id = fake_id(fake);
+  if (const auto found = values_.find(id); found != values_.end()) return !is_own(found->second, fake);
+  const Inputs::Source* const source = inputs_.find(id);
+  return source != nullptr && !source->fake.is_same(fake);
+}
+
+void Values::check_written(const std::vector<bool>& written, const torch::jit::Stack& arguments) const {
+  const auto check = [this](const at::Tensor& tensor) {
+    if (!is_fake(tensor) || !is_from_data(tensor)) return;
+    throw NotCapturable("what data() gave is changed in place, inside of a captured function",
+                        "Use detach() in place of data().", graph_.site());
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (written[i]) for_each_tensor(arguments[i], check);
+  }
 }
 
 // Handles what C++ does without an operator: tensor.data() returns the same value without its history, and

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include "capture/trace/recording/graph_builder.h"
@@ -40,6 +41,10 @@ class Values {
 
   // True if the tensor is a leaf because the code made it require grad.
   bool is_made_leaf(const at::Tensor& fake) const;
+
+  // Throws NotCapturable if an operator is about to write to a result of tensor.data(). Such a result has its own
+  // version counter, but the graph has the tensor itself or a detach() of it. `written`: for each argument.
+  void check_written(const std::vector<bool>& written, const torch::jit::Stack& arguments) const;
 
   // Throws like node_of().
   void check_history(const at::Tensor& fake) const;
@@ -80,6 +85,7 @@ class Values {
 
   void restore(std::uint64_t id, Value& value, const Value* before);
   Value& value_of(const at::Tensor& fake);
+  bool is_from_data(const at::Tensor& fake) const;
   static bool is_own(const Value& value, const at::Tensor& fake);
   graph::Node& item(Value& value);
   graph::Node& with_requires_grad(const at::Tensor& fake, Value& value);
