@@ -15,6 +15,7 @@
 
 #include "compile/call_attempt.h"
 #include "compile/calling_threads.h"
+#include "compile/guards/global_state.h"
 #include "compile/guards/module_modes.h"
 
 namespace rehearse::compiler {
@@ -99,7 +100,7 @@ std::optional<CallResult> Callable::Impl::call_in_fiber(const LeafList& leaves, 
 
 // An entry that serves the call and whose graph can run at once, without a look at the code.
 Entry* Callable::Impl::find_ready(Call& call) const {
-  if (options_.guard_collectives || options_.verify == Verify::Always) return nullptr;
+  if (options_.guard_collectives || options_.verify == Verify::Always || hides_autograd()) return nullptr;
   Entry* const hit = call.cache.entries.find(call.leaves, call.state);
   if (hit == nullptr || hit->segments) return nullptr;
   return hit->verified || options_.verify == Verify::Never ? hit : nullptr;
