@@ -12,8 +12,8 @@
 #include <rehearse/parallel/bucket_splitter.h>
 #include <rehearse_internal/graph/dead_code.h>
 
-#include "compile/aot/eager_only.h"
 #include "compile/aot/captured_hooks.h"
+#include "compile/aot/eager_only.h"
 #include "compile/compiler_collectives/compile_time.h"
 #include "compile/partitions/eager_backend.h"
 #include "compile/partitions/leaf_cuts.h"
