@@ -45,8 +45,7 @@ std::string exit_codes() {
     auto& meaning = meanings[exit_code(verdict)];
     meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
   }
-  meanings[kExitDisagree] =
-      "FAULT NOT FIRED; OK, but the scenario expects another verdict; validate: the runs disagree";
+  meanings[kExitDisagree] = "FAULT NOT FIRED; OK if the scenario expects another verdict; validate: the runs disagree";
   meanings[kExitUsage] = "wrong usage: correct the option, the file or the scenario; nothing ran";
   meanings[kExitOutput] = "the verdict was OK or the expected one, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
