@@ -73,6 +73,7 @@ std::variant<Capture, Refused> SegmentedCompiler::try_capture(const std::vector<
   } catch (const RankAborted&) {
     throw;
   } catch (const KeptInRefusedCall& error) {
+    segmented.capture.compare_refusal();
     agreement.fail(error.what());
     refuse(error.what());
     throw;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <rehearse/compile/eager_region.h>
+#include <rehearse/compile/errors.h>
 
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
@@ -222,6 +223,33 @@ TEST(GuardCollectives, CodeBehindAReadThatOneRankRefusesInAVerification_RunsEage
     for (int call = 0; call < 5; ++call) {
       looks = call == 2 && is_last(ctx);
       EXPECT_TRUE(compiled(small()).equal((small() + 1) * 2 * ctx.size())) << call;
+    }
+  });
+}
+
+// The code of one rank keeps a tensor, and then does what cannot be captured. Its call is an error, and the others must
+// not be one comparison ahead.
+TEST(GuardCollectives, CodeThatKeepsATensorAndIsRefusedOnOneRank_LeavesTheRanksInStep) {
+  on_guarded_ranks([](RankContext& ctx, bool compilers_too) {
+    for (const bool reads : {false, true}) {
+      bool looks = false;
+      std::vector<at::Tensor> kept;
+      const auto function = [&](const at::Tensor& x) {
+        const at::Tensor y = reads ? x * x.sum().item<double>() : x * 2;
+        if (looks) kept.push_back(y * 3);
+        return looking(y, looks);
+      };
+      auto compiled = compile(function, guarded(ctx, compilers_too, Verify::Always));
+      for (int call = 0; call < 6; ++call) {
+        looks = call == 3 && is_last(ctx);
+        const at::Tensor expected = looking(small() * (reads ? 1 : 2), false);
+        try {
+          EXPECT_TRUE(compiled(small()).equal(expected)) << call;
+        } catch (const CompileError&) {
+          EXPECT_TRUE(looks);
+        }
+        ctx.group().barrier()->wait();
+      }
     }
   });
 }
