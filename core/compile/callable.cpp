@@ -38,6 +38,7 @@ class Callable::Impl {
   std::unique_lock<std::recursive_mutex> lock() const;
   const std::shared_ptr<RankCache>& cache_of_this_rank();
   const RankCache* find_cache() const;
+  CompileStats stats_of_cache() const;
 
   struct OfRank {
     std::uint64_t world = 0;  // distinguishes ranks with the same number in successive worlds
@@ -49,6 +50,7 @@ class Callable::Impl {
   std::map<int, OfRank> caches_;  // by rank; -1 outside of fibers
   // Outside of fibers; see CallingThreads.
   Holder changing_;              // the thread that may change the cache
+  CompileStats before_change_;   // what other threads see of the cache meanwhile
   std::int64_t run_beside_ = 0;  // calls that ran eagerly because another thread held `changing_`
 };
 
@@ -131,6 +133,7 @@ std::optional<CallResult> Callable::Impl::call_in_thread(const LeafList& leaves,
   } else if (!options_.group && threads.compiling.is_other_thread()) {
     answer = call.eager();
   } else {
+    before_change_ = stats_of_cache();
     const CompilingTurn turn(lock, changing_, options_.group ? nullptr : &threads.compiling);
     answer = CallAttempt(call).answer();
   }
@@ -146,20 +149,23 @@ std::optional<CallResult> Callable::Impl::call_in_thread(const LeafList& leaves,
   return result;
 }
 
-// Locks the cache. Outside of fibers, waits until no other thread changes it.
 std::unique_lock<std::recursive_mutex> Callable::Impl::lock() const {
   if (exec::this_rank::is_fiber()) return {};
-  std::unique_lock lock(CallingThreads::get().mutex);
-  CallingThreads::get().left.wait(lock, [this] { return !changing_.is_other_thread(); });
-  return lock;
+  return std::unique_lock(CallingThreads::get().mutex);
+}
+
+CompileStats Callable::Impl::stats_of_cache() const {
+  CompileStats stats;
+  if (const RankCache* cache = find_cache()) {
+    stats = cache->entries.stats();
+    cache->stored.add_to(stats);
+  }
+  return stats;
 }
 
 CompileStats Callable::Impl::stats() const {
   const auto locked = lock();
-  const RankCache* cache = find_cache();
-  if (cache == nullptr) return {};
-  CompileStats stats = cache->entries.stats();
-  cache->stored.add_to(stats);
+  CompileStats stats = changing_.is_other_thread() ? before_change_ : stats_of_cache();
   if (!exec::this_rank::is_fiber()) {
     stats.calls += run_beside_;
     stats.eager_calls += run_beside_;
@@ -169,6 +175,11 @@ CompileStats Callable::Impl::stats() const {
 
 Explanation Callable::Impl::explain() const {
   const auto locked = lock();
+  if (changing_.is_other_thread()) {
+    throw CompileError(fmt::format(
+        "'{}' is explained while another thread compiles it. Ask for the explanation when that call is over",
+        options_.name));
+  }
   Explanation explanation;
   explanation.function = options_.name;
   if (const RankCache* cache = find_cache()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -32,7 +31,6 @@ struct CallingThreads {
   }
 
   std::recursive_mutex mutex;
-  std::condition_variable_any left;  // notified when a thread leaves `compiling` or a function's holder
   // Captures change the default generator, which is process-wide. So only one thread compiles at a time.
   Holder compiling;
 };
@@ -53,7 +51,6 @@ class CompilingTurn {
     lock_.lock();
     function_.leave();
     if (compiling_) compiling_->leave();
-    CallingThreads::get().left.notify_all();
   }
 
  private:

@@ -190,6 +190,24 @@ TEST(CallingThreads, OfACompiledFunction_AreServedAtOnce) {
   EXPECT_EQ(compiled.stats().hits, 41);
 }
 
+// The function waits for a thread that asks about the function, so this thread must not wait.
+TEST(CallingThreads, ThatAskAboutTheFunctionMeanwhile_DoNotWait) {
+  std::function<CompileStats()> stats;
+  std::function<void()> explain;
+  auto compiled = compile([&](const at::Tensor& x) {
+    std::thread([&] {
+      EXPECT_EQ(stats().compiles, 0);
+      EXPECT_THAT(explain, testing::ThrowsMessage<CompileError>(testing::HasSubstr("another thread compiles it")));
+    }).join();
+    return x * 2;
+  });
+  stats = [&] { return compiled.stats(); };
+  explain = [&] { compiled.explain(); };
+  EXPECT_TRUE(compiled(rows(2)).equal(rows(2) * 2));
+  EXPECT_EQ(compiled.stats().compiles, 1);
+  EXPECT_EQ(compiled.explain().stats.compiles, 1);
+}
+
 TEST(CallingThreads, WithAGroup_AreAnErrorInsteadOfADisagreement) {
   bool is_first = true;
   std::function<void()> call;

@@ -103,7 +103,8 @@ class Compiled {
     return compiler::call(*callable_, function_, std::forward<Args>(args)...);
   }
 
-  // explain() and stats() say what the calling rank's cache has done so far.
+  // explain() and stats() say what the calling rank's cache has done so far. Outside of a World, while another thread
+  // compiles the function, stats() says what the cache had done before, and explain() throws CompileError.
   compiler::Explanation explain() const { return callable_->explain(); }
   compiler::CompileStats stats() const { return callable_->stats(); }
 
