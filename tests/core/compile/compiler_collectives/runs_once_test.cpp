@@ -86,17 +86,20 @@ TEST_P(ExceptionTest, InTheFirstCallOfOneRank_LeavesOnlyThatRank) {
   });
 }
 
+// Code that throws behind a collective if `throws`.
+auto behind_a_collective(const bool& throws) {
+  return [&throws](const at::Tensor& x, const Group& group) {
+    const at::Tensor y = summed(x * 2, group);
+    if (throws) throw Odd("odd");
+    return y;
+  };
+}
+
 TEST(RunsOnce, ExceptionWithFullgraph_LeavesOnlyThatRank) {
   on_agreeing_ranks([](RankContext& ctx, CompileOptions options) {
     bool throws = false;
     options.fullgraph = true;
-    auto compiled = compile(
-        [&](const at::Tensor& x, const Group& group) {
-          const at::Tensor y = summed(x * 2, group);
-          if (throws) throw Odd("odd");
-          return y;
-        },
-        options);
+    auto compiled = compile(behind_a_collective(throws), options);
     for (int call = 0; call < 3; ++call) {
       throws = call == 0 && is_last(ctx);
       expect_call(ctx, compiled, throws, static_cast<float>(ctx.size()) * 2);
@@ -107,13 +110,7 @@ TEST(RunsOnce, ExceptionWithFullgraph_LeavesOnlyThatRank) {
 TEST(RunsOnce, ExceptionsOnAllRanks_AreTheRanksOwn) {
   on_agreeing_ranks([](RankContext& ctx, CompileOptions options) {
     bool throws = true;
-    auto compiled = compile(
-        [&](const at::Tensor& x, const Group& group) {
-          const at::Tensor y = summed(x * 2, group);
-          if (throws) throw Odd("odd");
-          return y;
-        },
-        options);
+    auto compiled = compile(behind_a_collective(throws), options);
     expect_call(ctx, compiled, true, 0);
     throws = false;
     for (int call = 0; call < 2; ++call) expect_call(ctx, compiled, false, static_cast<float>(ctx.size()) * 2);
