@@ -21,12 +21,14 @@ bool any_requires_grad(const c10::IValue& value) {
   return false;
 }
 
+bool may_require_grad(const at::Tensor& tensor) {
+  return c10::isFloatingType(tensor.scalar_type()) || c10::isComplexType(tensor.scalar_type());
+}
+
 void mark(const c10::IValue& value) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
-    if (!tensor.defined() || tensor.requires_grad()) return;
-    if (c10::isFloatingType(tensor.scalar_type()) || c10::isComplexType(tensor.scalar_type()))
-      tensor.set_requires_grad(true);
+    if (tensor.defined() && !tensor.requires_grad() && may_require_grad(tensor)) tensor.set_requires_grad(true);
   } else if (value.isList()) {
     for (const c10::IValue& item : value.toListRef()) mark(item);
   }
@@ -46,13 +48,11 @@ bool aliases_one_with_grad(const at::Tensor& tensor, const c10::IValue& value) {
 
 // Even without grad mode, a view of a tensor that requires grad reports that it requires grad, too, although the view
 // will get no gradient.
-void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
+void mark_views(const c10::IValue& value, const c10::IValue& viewed) {
   if (value.isTensorList()) {
-    for (const at::Tensor& item : value.toTensorVector()) mark_views(item, arguments);
-  } else if (value.isTensor() && value.toTensor().defined()) {
-    for (const c10::IValue& argument : arguments) {
-      if (aliases_one_with_grad(value.toTensor(), argument)) mark(value);
-    }
+    for (const at::Tensor& item : value.toTensorVector()) mark_views(item, viewed);
+  } else if (value.isTensor() && value.toTensor().defined() && aliases_one_with_grad(value.toTensor(), viewed)) {
+    mark(value);
   }
 }
 
@@ -66,26 +66,18 @@ bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t index)
   });
 }
 
-void mark_written_lists(const Treatment& treatment, const torch::jit::Stack& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!treatment.written[i] || !arguments[i].isTensorList()) continue;
-    const auto items = arguments[i].toListRef();
-    for (std::size_t index = 0; index < items.size(); ++index) {
-      if (any_requires_grad_at(arguments, index)) mark(items[index]);
-    }
-  }
-}
-
 }  // namespace
 
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
                        const torch::jit::Stack& results) {
   if (treatment.sets_requires_grad || !treatment.differentiable) return;
   if (!at::GradMode::is_enabled()) {
-    for (const c10::IValue& result : results) mark_views(result, arguments);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!treatment.viewed[i]) continue;
+      for (const c10::IValue& result : results) mark_views(result, arguments[i]);
+    }
     return;
   }
-  if (treatment.is_mutable && results.empty()) return mark_written_lists(treatment, arguments);
   bool any = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     any = any || (treatment.gives_history[i] && any_requires_grad(arguments[i]));
@@ -94,6 +86,22 @@ void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& argu
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (treatment.differentiable_results.empty() || treatment.differentiable_results.at(i)) mark(results[i]);
   }
+}
+
+std::vector<at::Tensor> written_with_grad(const Treatment& treatment, const torch::jit::Stack& arguments) {
+  std::vector<at::Tensor> written;
+  const auto add = [&](const c10::IValue& value, bool requires_grad) {
+    if (requires_grad && may_require_grad(value.toTensor())) written.push_back(value.toTensor());
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!treatment.written[i]) continue;
+    if (arguments[i].isTensor()) add(arguments[i], any_requires_grad(arguments[i]));
+    if (!arguments[i].isTensorList()) continue;
+    const auto items = arguments[i].toListRef();
+    for (std::size_t index = 0; index < items.size(); ++index)
+      add(items[index], any_requires_grad_at(arguments, index));
+  }
+  return written;
 }
 
 }  // namespace rehearse::capture

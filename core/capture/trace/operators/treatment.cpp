@@ -61,16 +61,18 @@ const Names& without_derivative() {
                               "logical_and_",
                               "logical_or_",
                               "logical_xor_",
+                              "_fused_sgd_",
+                              "_fused_adam_",
+                              "_fused_adamw_",
+                              "_fused_adagrad_",
+                              "_amp_foreach_non_finite_check_and_unscale_",
                               "rehearse::resize_storage",
                               "rehearse::set_version"};
   return names;
 }
 
-// True for operators that use only the sizes or the type of their second argument.
-bool only_first_has_history(std::string_view name, std::string_view overload) {
-  static const Names names = {"expand_as", "view_as", "reshape_as", "type_as", "align_as", "resize_as_"};
-  return names.contains(name) || (name == "to" && overload == "other");
-}
+// True for operators that make no view and use only the sizes or the type of their second argument.
+bool only_first_has_history(std::string_view name) { return name == "type_as" || name == "resize_as_"; }
 
 // Says which results have a history, for operators with several results.
 const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_results() {
@@ -154,6 +156,7 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
       {"data", {"the operator data() gives the memory of its argument without saying so", "Use detach()."}},
       {"_weight_int8pack_mm", {kReadsBeyond, kCallOutside}},
       {"slow_conv_transpose3d", {kReadsBeyond, kCallOutside}},
+      {"_foobar", {"the operator gives its argument itself", kCallOutside}},
       {"lift", {kLifted, kCallOutside}},
       {"lift_fresh", {kLifted, kCallOutside}},
   };
@@ -226,9 +229,8 @@ Treatment make(const c10::OperatorHandle& op) {
     made.viewed.push_back(made.differentiable && argument.alias_info() != nullptr && !argument.alias_info()->isWrite());
   }
   made.gives_history.assign(schema.arguments().size(), true);
-  if (only_first_has_history(made.name, schema.overload_name())) {
-    std::fill(made.gives_history.begin() + 1, made.gives_history.end(), false);
-  }
+  if (only_first_has_history(made.name)) std::fill(made.gives_history.begin() + 1, made.gives_history.end(), false);
+  if (made.tells_aliases && !made.is_mutable) made.gives_history = made.viewed;
   made.sets_requires_grad = made.name == "requires_grad_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;

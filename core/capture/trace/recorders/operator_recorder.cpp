@@ -190,9 +190,9 @@ void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& tr
     infer_opaque(op, results);
   } else {
     evaluate_with_geometry(op, treatment, results);
+    if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;
     set_requires_grad(treatment, arguments, results);
   }
-  if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   if (treatment.is_mutable) recording_.segments.note_write();
   if (treatment.resizes_storage) recording_.storages.note_resized(arguments.front().toTensor());

@@ -9,6 +9,7 @@
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/tensors_in.h"
+#include "capture/trace/operators/requires_grad.h"
 
 namespace rehearse::capture {
 
@@ -88,13 +89,7 @@ void OperatorResults::note_views(const at::Tensor& fake) {
 }
 
 void OperatorResults::note_history() {
-  std::vector<at::Tensor> written;
-  for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    if (!treatment_.written[i]) continue;
-    for_each_tensor(arguments_[i], [&](const at::Tensor& argument) { written.push_back(argument); });
-  }
-  for (const at::Tensor& tensor : written) {
-    if (!tensor.requires_grad()) continue;
+  for (const at::Tensor& tensor : written_with_grad(treatment_, arguments_)) {
     for (const at::Tensor& member : recording_.families.family_of(tensor)) {
       if (member.requires_grad()) continue;
       std::size_t& number = node_.meta().brings_history;

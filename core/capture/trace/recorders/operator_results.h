@@ -23,7 +23,7 @@ class OperatorResults {
   // Replaces a fake among the results by its real tensor if the user holds the real tensor (see Inputs::real_of()).
   // Keeps the fakes of constants that the code made.
   void note(torch::jit::Stack& results);
-  // Call it if the node wrote to tensors under autograd. Then the base of a written tensor, and all that autograd
+  // Call it if the node wrote to tensors under autograd. Then a written tensor, its base, and all that autograd
   // considers views of that base, get the new history.
   void note_history();
 

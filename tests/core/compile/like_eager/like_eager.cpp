@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace rehearse_test {
 namespace {
@@ -45,6 +46,7 @@ Observed differentiate(std::vector<at::Tensor> results, std::vector<at::Tensor> 
   std::vector<at::Tensor> roots, tangents;
   for (const at::Tensor& result : results) {
     if (!result.defined() || !result.requires_grad()) continue;
+    if (!torch::autograd::impl::gradient_edge(result).function) continue;  // a view that was made without grad mode
     roots.push_back(result);
     tangents.push_back(at::arange(1, result.numel() + 1, result.options().requires_grad(false)).view(result.sizes()));
   }
