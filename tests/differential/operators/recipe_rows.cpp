@@ -180,6 +180,7 @@ const std::unordered_map<std::string, std::vector<Recipe>> kRecipes = {
     {"aten::max_pool3d_with_indices_backward",
      {"d[2,3,p,5,5] d[2,3,m,6,6] (2,2,2) (1,1,1) (0,0,0) (1,1,1) F l[2,3,p,5,5]"}},
     {"aten::max_unpool3d", {"d[1,1,2,2,n] l[1,1,2,2,n] (4,4,8) (2,2,2) (0,0,0)"}},
+    {"aten::mkldnn_rnn_layer", {"f[n,2,4] f[20,4] f[20,5] f[20] f[20] f[2,5] f[2,5] F () 2 5 1 T F F T"}},
     {"aten::multi_margin_loss", {"d[n,4] l[n]"}},
     {"aten::multi_margin_loss_backward", {"d[] d[n,4] l[n] 1 1 - 1"}},
     {"aten::multilabel_margin_loss_backward", {"d[] d[n,4] l[n,4] 1 d[n,4]"}},

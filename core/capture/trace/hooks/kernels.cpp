@@ -25,6 +25,16 @@ void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   call_without_mode(op, keys, *stack);
 }
 
+// max_pool1d() reads the memory of an input that needs no gradient, so a capture records max_pool1d_with_indices(),
+// which gives the same.
+void max_pool1d_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  static const auto with_indices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr) return trace_fallback(op, keys, stack);
+  tracer->call(with_indices, *stack);
+  stack->pop_back();  // the indices
+}
+
 void matmul_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (FakeMode::current()) return matmul_of_fakes(op, keys, stack);
   call_without_mode(op, keys, *stack);
@@ -36,6 +46,11 @@ void register_trace_kernels() {
   static const NeverDestroyed<torch::Library> all([] {
     torch::Library made(torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__);
     made.fallback(torch::CppFunction::makeFromBoxedFunction<&trace_fallback>());
+    return made;
+  });
+  static const NeverDestroyed<torch::Library> max_pool1d([] {
+    torch::Library made(torch::Library::IMPL, "aten", c10::DispatchKey::DeferredInit, __FILE__, __LINE__);
+    made.impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d_kernel>());
     return made;
   });
   static const NeverDestroyed<torch::Library> matmul([] {
