@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/left_fakes.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/compile_entry.h"
 

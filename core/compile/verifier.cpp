@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/graph/structural_hash.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/segments/graph_difference.h"
 

@@ -8,12 +8,12 @@
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/throw_site.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/fake/fake_impl.h"

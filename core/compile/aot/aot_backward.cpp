@@ -8,8 +8,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
-#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/aot/captured_hooks.h"

@@ -7,9 +7,9 @@
 #include <c10/util/Exception.h>
 
 #include <rehearse/graph/interpreter.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/run_on_fakes.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
 #include "compile/aot/captured_hooks.h"

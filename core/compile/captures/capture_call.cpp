@@ -12,11 +12,11 @@
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/capture/segments.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/capture/left_fakes.h>
 #include <rehearse_internal/exec/failure.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "checks/values/module_tensors.h"
 #include "compile/captures/captured_use.h"

@@ -8,12 +8,12 @@
 #include <ATen/core/enum_tag.h>
 #include <c10/util/Exception.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/capture/run_on_fakes.h>
 #include <rehearse_internal/graph/operators.h>
 #include <rehearse_internal/graph/results.h>
-#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::compiler {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/guard_program.h>
 #include <rehearse_internal/shapes/lower.h>
 

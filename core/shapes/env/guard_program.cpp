@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/lower.h>
 
 namespace rehearse::shapes {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 #include "shapes/env/shape_node.h"
 

@@ -2,7 +2,7 @@
 // How a ShapeEnv answers questions: by what it knows, by hints, or not at all.
 #include <algorithm>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "shapes/expr/bounds/facts.h"

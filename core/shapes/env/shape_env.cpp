@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "shapes/expr/bounds/facts.h"

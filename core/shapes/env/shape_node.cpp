@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shapes/env/shape_node.h"
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::shapes {

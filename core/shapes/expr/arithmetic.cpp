@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
 #include "shapes/expr/polynomial.h"

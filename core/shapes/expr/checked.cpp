@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 namespace rehearse::shapes::checked {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
 #include "shapes/expr/polynomial.h"

@@ -2,7 +2,7 @@
 // Floor division and remainder, by identities that hold for every divisor except zero.
 #include <numeric>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
 #include "shapes/expr/polynomial.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 #include <utility>
 

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <variant>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
 #include "shapes/expr/symbol_names.h"

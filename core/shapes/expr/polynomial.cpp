@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
 

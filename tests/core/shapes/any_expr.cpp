@@ -6,7 +6,7 @@
 
 #include <rapidcheck.h>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 
 namespace rehearse::shapes {
 namespace {

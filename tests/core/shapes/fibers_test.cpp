@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/rehearse.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
-#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/guard_program.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>

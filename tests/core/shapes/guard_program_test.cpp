@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "core/shapes/any_expr.h"

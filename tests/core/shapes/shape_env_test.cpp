@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "core/shapes/any_expr.h"

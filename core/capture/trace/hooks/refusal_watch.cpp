@@ -7,11 +7,11 @@
 
 #include <c10/util/Exception.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/operators/guarded_storages.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"

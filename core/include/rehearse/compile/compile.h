@@ -162,8 +162,8 @@ class CompiledDataParallel {
 //
 // Inside another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the rank
 // compiles the same function and, with CompileOptions::group, until the other ranks of the group arrive. Errors: with
-// fullgraph, those of the capture (capture::FakeError, shapes::ShapeError); compiler::CompileError; what the code and
-// the graph's operators throw.
+// fullgraph, those of the capture (capture::FakeError, shapes::ShapeError); compiler::CompileError; all of them are in
+// <rehearse/compile/errors.h>. Also what the code and the graph's operators throw.
 template <compiler::ModuleHandle Net>
 auto compile(Net net, CompileOptions options = {}) {
   using Traits = parallel::ModuleTraits<Net>;

@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <string>
 
+// What a compiled function throws with CompileOptions::fullgraph for code that no graph can hold.
+#include <rehearse/capture/errors.h>  // capture::FakeError, capture::NotCapturable
+#include <rehearse/shapes/errors.h>   // shapes::ShapeError
+
 namespace rehearse::compiler {
 
 // A function could not be compiled. what() is complete by itself. The call adds no entry to the cache.

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <array>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/attempt.h>
-#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/bounds/interval.h"
 #include "shapes/expr/checked.h"

@@ -2,9 +2,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
-#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 

@@ -4,7 +4,7 @@
 
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/graph/interpreter.h>
-#include <rehearse_internal/shapes/errors.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "traced.h"

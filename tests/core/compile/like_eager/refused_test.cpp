@@ -15,8 +15,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
-#include <rehearse_internal/shapes/errors.h>
 
 namespace rehearse::compiler::refused {
 namespace {
