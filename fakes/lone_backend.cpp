@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/chunk.h>
 #include <rehearse/fakes/lone_group.h>
+#include <rehearse_internal/operators/noted_group.h>
 
 namespace rehearse::fakes {
 namespace {
@@ -99,7 +100,7 @@ Group lone_group(int rank, int size, const std::string& name) {
   auto backend = c10::make_intrusive<LoneBackend>(rank, size, name);
   backend->setGroupUid(name);
   backend->setGroupDesc(name);
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(nullptr, rank, size);
+  auto group = c10::make_intrusive<operators::NotedGroup>(nullptr, rank, size);
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
   group->setGroupName(name);

@@ -7,6 +7,7 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/operators/group_use.h>
+#include <rehearse_internal/operators/noted_group.h>
 
 namespace rehearse {
 
@@ -96,7 +97,7 @@ Group Group::shrink(const std::vector<int>& ranks_to_exclude, bool abort) const 
   c10::intrusive_ptr<c10d::Store> store;
   if (parent.getStore() != nullptr)
     store = c10::make_intrusive<c10d::PrefixStore>(backend->getGroupUid(), parent.getStore());
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, backend->getRank(), backend->getSize());
+  auto group = c10::make_intrusive<operators::NotedGroup>(store, backend->getRank(), backend->getSize());
   for (const auto& device : parent.getDeviceTypes()) group->setBackend(device.type(), parent.getBackendType(), backend);
   group->setDefaultBackend(parent.getBackendType());
   group->setGroupName(backend->getGroupUid());

@@ -32,6 +32,12 @@ void note_group_use(const void* address, c10d::ProcessGroup* group) {
     use->used(address, group);
 }
 
+void note_group_question(c10d::ProcessGroup* group) {
+  GroupUse* const use = use_of_captured_code();
+  if (use != nullptr && !CaptureMode::current()->is_in_operator()) [[unlikely]]
+    use->used(group, group);
+}
+
 void note_derived_group(c10d::ProcessGroup* group) {
   if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
     use->derived(group);

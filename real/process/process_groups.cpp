@@ -9,6 +9,8 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <rehearse_internal/operators/noted_group.h>
+
 #include "comm/agree/group_arguments.h"
 
 namespace rehearse::real {
@@ -73,7 +75,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
   wait_until_connected(*store, identity.size());
   const auto backend =
       c10::make_intrusive<CheckedBackend>(services_, identity, key, rank, std::move(below), services_.timeout);
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());
+  auto group = c10::make_intrusive<operators::NotedGroup>(store, rank, identity.size());
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);

@@ -37,6 +37,8 @@ FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* liste
 
 FakeMode* FakeMode::current() noexcept { return static_cast<FakeMode*>(CaptureMode::current()); }
 
+bool FakeMode::is_in_operator() const noexcept { return thread_->in_operator(); }
+
 void FakeMode::refuse(const std::string& what, const std::string& cure) const { throw refusal_of(what, cure); }
 
 void FakeMode::end_or_refuse(const std::string& what, const std::string& cure) const {

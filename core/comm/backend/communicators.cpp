@@ -10,6 +10,7 @@
 
 #include <rehearse_internal/comm/rank_backend.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/operators/noted_group.h>
 
 #include "comm/group/group_world.h"
 
@@ -22,7 +23,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_p
   const auto& name = state->identity().name;
   c10::intrusive_ptr<c10d::Store> prefixed;
   if (store != nullptr) prefixed = c10::make_intrusive<c10d::PrefixStore>(name, store);
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, rank, state->size());
+  auto group = c10::make_intrusive<operators::NotedGroup>(prefixed, rank, state->size());
   const auto backend = c10::make_intrusive<RankBackend>(state, rank, world.options.timeout);
   for (const auto device : world.services.fabric.device_types()) {
     group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM, backend);

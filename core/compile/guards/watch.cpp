@@ -2,6 +2,7 @@
 #include <rehearse/compile/watch.h>
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -98,11 +99,19 @@ bool WatchScope::is_in_function(const void* address) const noexcept {
   return address != nullptr && !below(address, function_.data()) && below(address, function_.data() + function_.size());
 }
 
+// True if the function object keeps a pointer to the group itself, such as a c10::intrusive_ptr.
+bool WatchScope::is_kept_by_function(const c10d::ProcessGroup* group) const noexcept {
+  for (std::size_t i = 0; group != nullptr && i + sizeof group <= function_.size(); i += sizeof group) {
+    if (std::memcmp(function_.data() + i, &group, sizeof group) == 0) return true;
+  }
+  return false;
+}
+
 void WatchScope::used(const void* address, c10d::ProcessGroup* group) {
   const Group* const world = WorldGroups::find();
   if (address != nullptr && address == world) return used_world(*world);
   if (guarded_.contains(group)) return;
-  if (is_in_function(address)) {
+  if (is_in_function(address) || is_kept_by_function(group)) {
     guarded_.insert(group);
     return;
   }
@@ -122,6 +131,7 @@ void WatchScope::used_world(const Group& world) {
 
 std::string title_of_group(c10d::ProcessGroup* group) {
   if (group == nullptr) return "an empty group";
+  const NotListening looking;
   try {
     return "the group \"" + group->getGroupName() + "\"";
   } catch (const c10::Error&) {  // no name was ever set

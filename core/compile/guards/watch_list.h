@@ -58,6 +58,7 @@ class WatchScope final : public operators::GroupUse {
 
  private:
   bool is_in_function(const void* address) const noexcept;
+  bool is_kept_by_function(const c10d::ProcessGroup* group) const noexcept;
 
   WatchScope* before_;
   operators::GroupUse* use_before_;

@@ -123,6 +123,7 @@ class FakeMode final : public operators::CaptureMode {
   // Call it when the capture ends before the code does: the rest of the code runs eagerly.
   void end() noexcept { has_ended_ = true; }
   bool has_ended() const noexcept override { return has_ended_; }
+  bool is_in_operator() const noexcept override;
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
   void end_or_refuse(const std::string& what, const std::string& cure) const override;
   // `ending`: ends the capture because of the refusal, if that is possible, and returns whether it has. Until it is

@@ -61,6 +61,9 @@ class CaptureMode {
   // True if the capture has ended before the code did: the rest of the code runs eagerly, on real tensors.
   virtual bool has_ended() const noexcept = 0;
 
+  // True while an operator runs, not the code itself.
+  virtual bool is_in_operator() const noexcept = 0;
+
   // Null if nothing records the code's calls above autograd, and after the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
 

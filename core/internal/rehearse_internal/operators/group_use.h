@@ -35,6 +35,8 @@ class GroupUse {
 
 // These functions report to the listener, if the calling fiber's code is being captured.
 void note_group_use(const void* address, c10d::ProcessGroup* group);
+// Captured code asks the group itself, such as for its rank. Questions from inside of an operator do not count.
+void note_group_question(c10d::ProcessGroup* group);
 void note_derived_group(c10d::ProcessGroup* group);
 void note_world_use(const Group& world);
 

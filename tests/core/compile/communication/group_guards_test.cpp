@@ -14,6 +14,7 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/watch.h>
+#include <rehearse/fakes/lone_group.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/exec/world_local.h>
@@ -156,6 +157,63 @@ TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
       EXPECT_THAT(as_it_is.explain().refusal, HasSubstr("\"straight\"")) << i;
     });
   }
+}
+
+using PointerUse = double (*)(const c10::intrusive_ptr<c10d::ProcessGroup>& group);
+constexpr PointerUse kQuestions[] = {
+    [](const c10::intrusive_ptr<c10d::ProcessGroup>& group) -> double { return group->getRank(); },
+    [](const c10::intrusive_ptr<c10d::ProcessGroup>& group) -> double { return group->getSize(); },
+    [](const c10::intrusive_ptr<c10d::ProcessGroup>& group) -> double { return group->getBackendName().size(); },
+    [](const c10::intrusive_ptr<c10d::ProcessGroup>& group) -> double { return group->getGroupName().size(); },
+};
+
+TEST(GroupGuards, AProcessGroupFoundByReference_IsRefusedAtAQuestion) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    const Group other = fakes::lone_group(2, 3, "another one");
+    for (const PointerUse question : kQuestions) {
+      c10::intrusive_ptr<c10d::ProcessGroup> group = groups.straight.get();
+      const auto code = [&](const at::Tensor& x) { return x + question(group); };
+      auto whole = compile(code, {.fullgraph = true});
+      EXPECT_THAT(refusal_of(whole), HasSubstr("a method of the group \"straight\", which is neither"));
+      auto as_it_is = compile(code);
+      for (const Group* const now : {&groups.straight, &groups.crossed, &other, &groups.straight}) {
+        group = now->get();
+        EXPECT_TRUE(as_it_is(at::ones({2})).equal(at::ones({2}) + question(group)));
+      }
+      auto watched = compile([&](const at::Tensor& x) { return x + question(watch(group)); }, {.fullgraph = true});
+      for (const Group* const now : {&groups.straight, &other, &groups.straight}) {
+        group = now->get();
+        EXPECT_TRUE(watched(at::ones({2})).equal(at::ones({2}) + question(group)));
+      }
+      EXPECT_EQ(watched.stats().compiles, 2);
+    }
+  });
+}
+
+// Nothing can change these pointers.
+TEST(GroupGuards, AProcessGroupThatIsAnArgumentOrKeptByValue_NeedsNoWatch) {
+  on_two_ranks([](RankContext& ctx) {
+    const c10::intrusive_ptr<c10d::ProcessGroup> group = TwoGroups(ctx).crossed.get();
+    for (const PointerUse question : kQuestions) {
+      auto kept = compile(
+          [question, group](const at::Tensor& x) {
+            std::vector<at::Tensor> sums{x * question(group)};
+            group->allreduce(sums)->wait();
+            return sums.front();
+          },
+          {.fullgraph = true});
+      auto given = compile(
+          [question](const at::Tensor& x, const c10::intrusive_ptr<c10d::ProcessGroup>& of) {
+            return functional::all_reduce(x * question(of), of);
+          },
+          {.fullgraph = true});
+      for (int call = 0; call < 2; ++call) {
+        EXPECT_TRUE(kept(at::ones({2})).equal(given(at::ones({2}), group)));
+      }
+      EXPECT_EQ(kept.stats().compiles, 1);
+    }
+  });
 }
 
 TEST(GroupGuards, AProcessGroupFoundByReference_IsRefusedWhereItCommunicates) {
