@@ -72,16 +72,16 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   caller_.check(recording_.graph.site());
   caller_.check_autograd_keys(recording_.graph.site());
   if (listener_ == nullptr) {
-    throw NotCapturable("eager_region() is called in a function that must be one graph (fullgraph)",
+    throw NotCapturable(region->title() + " is called in a function that must be one graph (fullgraph)",
                         "Compile without fullgraph, or call it outside of the compiled function.",
                         recording_.graph.site());
   }
   if (recording_.hook) {
-    throw NotCapturable("eager_region() is called in a hook of a captured function",
+    throw NotCapturable(region->title() + " is called in a hook of a captured function",
                         "Register the hook outside of the captured function.", recording_.graph.site());
   }
   throw_refusal();
-  SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(tensors);
+  SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(*region, tensors);
   const Held held(ended.end);
   check_after_code();
   const SegmentAnswer answer = ask([&] { return listener_->on_region(std::move(ended.end), region); });

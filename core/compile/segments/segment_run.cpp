@@ -154,7 +154,7 @@ void SegmentRun::run_region(Step& step) {
     passed.result = step.region->run(arguments);
   }
   const std::vector<at::Tensor> results = passed.result->tensors();
-  entangled_ = entangled_ || share_memory(arguments, results);
+  entangled_ = entangled_ || passed.result->must_end() || share_memory(arguments, results);
   for (std::size_t i = 0; i < arguments.size(); ++i) entangled_ = entangled_ || !(nature_of(arguments[i]) == before[i]);
   passed.key = key_of(*passed.result);
   for (const at::Tensor& result : results) {

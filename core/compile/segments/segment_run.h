@@ -58,7 +58,7 @@ class SegmentRun {
   c10::IValue value(const InputBinding& input) const;
   std::size_t values() const noexcept { return values_.size(); }
   // True if a region did what later segments do not expect: changed requires_grad, the dtype, the sizes or the strides
-  // of an argument, or returned a tensor that shares memory with an argument or another result.
+  // of an argument, returned a tensor that shares memory with an argument or another result, or told so itself.
   bool is_entangled() const noexcept { return entangled_; }
   // True if the rest of the call must run eagerly.
   bool must_end() const noexcept { return entangled_ || all_run_eagerly_; }

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/script.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
@@ -29,8 +30,9 @@ struct ReadingImpl : torch::nn::Module {
 };
 TORCH_MODULE(Reading);
 
-void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
-  Reading net, eager;
+template <class Net>
+void expect_like_eager_ddp(RankContext& ctx, const char* backend, int graphs, void (*prepare)(Net& net, int step)) {
+  Net net, eager;
   rehearse_test::fill(*net);
   rehearse_test::fill(*eager);
   const DistributedDataParallelOptions options{.bucket_cap_mb = 0.0004};
@@ -38,7 +40,12 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   auto compiled = compile(ddp, {.backend = backend});
   for (int step = 0; step < 6; ++step) {
     const at::Tensor x = rehearse_test::values({4, 8}, step, at::kFloat) * (ctx.rank() == step % 2 ? 1.0 : -1.0);
-    const at::Tensor found = compiled(x), expected = ddp_eager(x);
+    prepare(net, step);
+    prepare(eager, step);
+    at::manual_seed(static_cast<std::uint64_t>(step));
+    const at::Tensor found = compiled(x);
+    at::manual_seed(static_cast<std::uint64_t>(step));
+    const at::Tensor expected = ddp_eager(x);
     EXPECT_TRUE(found.equal(expected)) << "step " << step;
     found.sum().backward();
     expected.sum().backward();
@@ -50,8 +57,23 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   }
   EXPECT_EQ(compiled.stats().eager_calls, 0) << compiled.explain().text();
   EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, 3);  // counts pieces, because buckets cut the segments
+  EXPECT_EQ(compiled.stats().graphs, graphs);  // counts pieces, because buckets cut the segments
 }
+
+// Half of the parameters belong to a script module.
+struct ScriptedImpl : torch::nn::Module {
+  ScriptedImpl() {
+    script.register_attribute("training", c10::BoolType::get(), true);
+    script.register_parameter("weight", register_parameter("weight", at::zeros({16, 16})), false);
+    script.define(
+        "def forward(self, x):\n    return torch.dropout(x.matmul(self.weight), 0.5, self.training).relu()\n");
+  }
+  at::Tensor forward(const at::Tensor& x) { return second(script.forward({first(x)}).toTensor()); }
+  torch::jit::Module script{"Net"};
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(8, 16));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(16, 2));
+};
+TORCH_MODULE(Scripted);
 
 // A loop that reads data in each iteration. The forward does not use an expert that no row chooses.
 struct RoutedImpl : torch::nn::Module {
@@ -94,7 +116,12 @@ void expect_routed_like_eager_ddp(RankContext& ctx, const char* backend, int for
   auto compiled = compile(ddp, {.backend = backend, .recompile_limit = 64});
   for (int step = 0; step < 8; ++step) {
     const at::Tensor x = rehearse_test::values({3, 8}, step / 2 * 3 + ctx.rank(), at::kFloat).sin();
-    const at::Tensor found = compiled(x), expected = ddp_eager(x);
+    prepare(net, step);
+    prepare(eager, step);
+    at::manual_seed(static_cast<std::uint64_t>(step));
+    const at::Tensor found = compiled(x);
+    at::manual_seed(static_cast<std::uint64_t>(step));
+    const at::Tensor expected = ddp_eager(x);
     EXPECT_TRUE(found.equal(expected)) << "step " << step;
     found.sum().backward();
     expected.sum().backward();
@@ -118,7 +145,18 @@ TEST(DdpReads, AMixtureOfExperts_IsNoChangeInTheSecondCall) {
 
 TEST(DdpReads, SegmentsAreSplitAndGradientsAreReduced) {
   for (const char* backend : {"eager", "aot_eager"}) {
-    rehearse_test::run_ranks({.ranks = 2, .seed = 7}, [&](RankContext& ctx) { expect_like_eager_ddp(ctx, backend); });
+    rehearse_test::run_ranks({.ranks = 2, .seed = 7}, [&](RankContext& ctx) {
+      expect_like_eager_ddp<Reading>(ctx, backend, 3, [](Reading&, int) {});
+    });
+  }
+}
+
+TEST(DdpReads, ScriptModulesTrainAndEvaluate) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    rehearse_test::run_ranks({.ranks = 2, .seed = 7}, [&](RankContext& ctx) {
+      expect_like_eager_ddp<Scripted>(ctx, backend, 2,
+                                      [](Scripted& net, int step) { net->script.train(step % 4 < 2); });
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "capture/trace/hooks/kernels.h"
 #include "capture/trace/hooks/refusal_watch.h"
+#include "capture/trace/hooks/script_calls.h"
 #include "capture/trace/hooks/tensor_overrides.h"
 #include "capture/trace/hooks/variable_hooks.h"
 #include "capture/trace/tracer.h"
@@ -16,6 +17,7 @@ ForwardCapture::ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::ve
   register_trace_kernels();
   watch_variable_hooks();
   watch_refusals();
+  watch_script_calls();
 }
 
 ForwardCapture::~ForwardCapture() = default;

@@ -77,12 +77,13 @@ SegmentEnd SegmentRecorder::end_at_read(const c10::OperatorHandle& op, const Tre
   return ended;
 }
 
-SegmentRecorder::EndAtRegion SegmentRecorder::end_at_region(const std::vector<at::Tensor>& tensors) {
+SegmentRecorder::EndAtRegion SegmentRecorder::end_at_region(const EagerRegion& of,
+                                                            const std::vector<at::Tensor>& tensors) {
   recording_.add_asserts();
   const bool grad_enabled = at::GradMode::is_enabled();
   recording_.modes.leave();
   if (recording_.modes.has_own_autocast()) {
-    throw NotCapturable("eager_region() is called where autocast was changed in the captured function",
+    throw NotCapturable(of.title() + " is called where autocast was changed in the captured function",
                         "Change autocast inside of the region.", recording_.graph.site());
   }
   recording_.bind_sizes();

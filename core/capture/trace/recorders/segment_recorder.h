@@ -34,7 +34,7 @@ class SegmentRecorder {
     SegmentEnd end;
     graph::Node& region;
   };
-  EndAtRegion end_at_region(const std::vector<at::Tensor>& tensors);
+  EndAtRegion end_at_region(const EagerRegion& of, const std::vector<at::Tensor>& tensors);
   // The results of that region as fakes; undefined tensors stay undefined. The next segment begins here.
   std::vector<at::Tensor> take_results(graph::Node& region, const std::vector<at::Tensor>& real);
   // Ends the segment before something that no graph can hold. Returns nothing if running the recording would not

@@ -65,12 +65,15 @@ struct RegionResult {
   virtual std::vector<at::Tensor> tensors() = 0;  // in order; some may be undefined
   virtual void replace(const std::vector<at::Tensor>& tensors) = 0;
   virtual std::string constants() = 0;  // everything else, as text to compare
+  // True if tensors() and constants() do not tell everything. The rest of the call then runs eagerly.
+  virtual bool must_end() const { return false; }
 };
 
 // Code that runs eagerly, on real tensors, between two segments.
 struct EagerRegion {
   virtual ~EagerRegion() = default;
-  virtual std::string identity() const = 0;  // equal for the same code with the same numbers
+  virtual std::string title() const { return "eager_region()"; }  // for refusals: "<title> is called in ..."
+  virtual std::string identity() const = 0;                       // equal for the same code with the same numbers
   virtual std::shared_ptr<RegionResult> run(std::vector<at::Tensor> tensors) const = 0;
 };
 
