@@ -5,9 +5,9 @@
 
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
-#include <rehearse_internal/graph/structural_hash.h>
 
 #include "compile/arguments/marks.h"
+#include "compile/compared_guards.h"
 #include "compile/compile_entry.h"
 #include "compile/guards/global_state.h"
 
@@ -128,11 +128,11 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   // Segments have committed their own compilations.
   if (agreement.is_open()) {
     const Capture& capture = made.entry->capture;
-    const bool is_kept =
-        agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*capture.module))});
+    const bool is_kept = agreement.commit(*capture.module);
     segments_.heed_refusal();
     if (!is_kept) return call_.eager(call_.run(capture));
   }
+  agreement.compare_under(compared_guards(view, made.entry->capture, call_.options));
   Entry& entry = cache.entries.add(std::move(*made.entry));
   if (made.served) return std::move(*made.served);
   return ByGraph{&entry};

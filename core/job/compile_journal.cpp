@@ -2,7 +2,9 @@
 #include <rehearse_internal/job/compile_journal.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -74,6 +77,29 @@ Divergence compare(const Function& function, std::uint64_t call) {
   return divergence;
 }
 
+// Graphs of a function that were compiled under equal guards, with the ranks that compiled them.
+using RanksByGraph = std::map<const GraphOutline*, std::set<int>>;
+using RanksOfGraph = RanksByGraph::value_type;
+
+std::vector<int> less(const std::set<int>& ranks, const std::set<int>& without) {
+  std::vector<int> left;
+  std::set_difference(ranks.begin(), ranks.end(), without.begin(), without.end(), std::back_inserter(left));
+  return left;
+}
+
+// Two graphs, each with a rank that did not compile the other one, in order of their lowest ranks. Null: none.
+std::pair<const RanksOfGraph*, const RanksOfGraph*> first_that_differ(const RanksByGraph& ranks) {
+  std::map<std::pair<int, std::uint64_t>, const RanksOfGraph*> ordered;
+  for (const auto& graph : ranks) ordered[{*graph.second.begin(), graph.first->hash}] = &graph;
+  for (auto a = ordered.begin(); a != ordered.end(); ++a) {
+    for (auto b = std::next(a); b != ordered.end(); ++b) {
+      const auto &with_a = a->second->second, &with_b = b->second->second;
+      if (!less(with_a, with_b).empty() && !less(with_b, with_a).empty()) return {a->second, b->second};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void FunctionRecord::compiles(std::string why, exec::CallSite where) {
@@ -81,6 +107,21 @@ void FunctionRecord::compiles(std::string why, exec::CallSite where) {
   last_hit_ = -1;
   compiles_.push_back({calls_, std::move(why), std::move(where)});
   if (exec::this_rank::is_fiber()) compiles_.back().at = exec::this_rank::now();
+}
+
+void FunctionRecord::gives(GraphOutline graph) {
+  auto* const journal = exec::this_rank::is_fiber() ? exec::WorldLocal<Journal>::find() : nullptr;
+  auto& shared = journal != nullptr ? journal->outlines_[graph.hash] : compiles_.back().graph;
+  if (shared == nullptr) shared = std::make_shared<GraphOutline>(std::move(graph));
+  compiles_.back().graph = shared;
+}
+
+void FunctionRecord::compare_under(std::uint64_t guards, std::size_t first) {
+  std::string path;  // what the code has read before
+  for (std::size_t i = first; i < compiles_.size(); ++i) {
+    if (i > first) path += compiles_[i].why + "\n";
+    compiles_[i].guards = guards ^ fnv1a(path);
+  }
 }
 
 std::string FunctionRecord::text(bool several) const {
@@ -129,6 +170,47 @@ std::string to_string(const Divergence& divergence) {
   }
   return fmt::format("{} recompiled {} in call {} and {} did not{}", ranks, divergence.function, divergence.call,
                      describe_ranks(divergence.others), why);
+}
+
+GraphDifference difference_of(const std::string& function, std::vector<int> ranks, const GraphOutline& graph,
+                              std::vector<int> others, const GraphOutline& other) {
+  const auto same = [](const auto& a, const auto& b) { return a.target == b.target; };
+  const auto &a = graph.nodes, &b = other.nodes;
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end(), same);
+  const bool any = in_a != a.end() || in_b != b.end();
+  const GraphOutline::Node end{any ? "the end" : "the same operators with other inputs"};
+  return {function, std::move(ranks), std::move(others), in_a != a.end() ? *in_a : end, in_b != b.end() ? *in_b : end};
+}
+
+std::vector<GraphDifference> graph_differences(const Journal& journal, const std::function<bool(int)>& is_left_out) {
+  std::map<std::pair<std::string, std::uint64_t>, RanksByGraph> by_guards;
+  for (const auto& record : journal.functions()) {
+    if (!record->uses_collectives() && is_left_out(record->rank())) continue;
+    for (const auto& compile : record->compiles()) {
+      if (compile.graph == nullptr || compile.guards == 0) continue;
+      by_guards[{record->name(), compile.guards}][compile.graph.get()].insert(record->rank());
+    }
+  }
+  std::vector<GraphDifference> differences;
+  std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> named;
+  for (const auto& [key, ranks] : by_guards) {
+    const auto [a, b] = first_that_differ(ranks);
+    if (a == nullptr || !named.emplace(key.first, a->first->hash, b->first->hash).second) continue;
+    differences.push_back(
+        difference_of(key.first, less(a->second, b->second), *a->first, less(b->second, a->second), *b->first));
+  }
+  return differences;
+}
+
+std::string to_string(const GraphDifference& difference,
+                      const std::function<std::string(const GraphOutline::Node&)>& place) {
+  const auto text = [&](const GraphOutline::Node& node, const std::vector<int>& ranks) {
+    const auto where = place(node);
+    return fmt::format("{}{} on {}", node.target, where.empty() ? "" : " at " + where, describe_ranks(ranks));
+  };
+  return fmt::format("{} and {} compiled different graphs of {}: {}, {}", describe_ranks(difference.ranks),
+                     describe_ranks(difference.others), difference.function, text(difference.node, difference.ranks),
+                     text(difference.other_node, difference.others));
 }
 
 }  // namespace rehearse::compiler

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/compiler_collectives/agreement.h"
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -10,6 +12,7 @@
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -60,12 +63,6 @@ InputFact fact_of(const Leaf& leaf, const std::string& source) {
   return fact;
 }
 
-InputFacts facts_of(const LeafList& leaves, const std::vector<std::string>& sources) {
-  InputFacts facts;
-  for (std::size_t i = 0; i < leaves.size(); ++i) facts.push_back(fact_of(leaves[i], sources[i]));
-  return facts;
-}
-
 bool look_alike(const InputFact& a, const InputFact& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.sizes.size() == b.sizes.size();
 }
@@ -114,6 +111,12 @@ std::string reason(const std::vector<GuardFailure>& failures, std::size_t entrie
 
 }  // namespace
 
+InputFacts facts_of(const LeafList& leaves, const std::vector<std::string>& sources) {
+  InputFacts facts;
+  for (std::size_t i = 0; i < leaves.size(); ++i) facts.push_back(fact_of(leaves[i], sources[i]));
+  return facts;
+}
+
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own) {
   const std::set<std::string_view> constants = sources_of_constants(all);
   InputFacts taken;
@@ -129,13 +132,15 @@ InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts&
 Agreement::Agreement(const CompileOptions& options)
     : compiler_collectives_(options.group && options.compiler_collectives),
       guard_collectives_(options.guard_collectives),
-      record_(record_function(options.name, compiler_collectives_ || guard_collectives_)) {
-  if (guard_collectives_ && !options.group) {
-    throw CompileError(fmt::format(
-        "'{}' is compiled with guard_collectives and without a group: say with .group which ranks compare their guards",
-        options.name));
+      same_graphs_(options.same_graphs),
+      record_(record_function(options.name, compiler_collectives_ || guard_collectives_ || same_graphs_)) {
+  if ((guard_collectives_ || same_graphs_) && !options.group) {
+    throw CompileError(
+        fmt::format("'{}' is compiled with {} and without a group: say with .group which ranks compare {}",
+                    options.name, guard_collectives_ ? "guard_collectives" : "same_graphs",
+                    guard_collectives_ ? "their guards" : "their graphs"));
   }
-  if (compiler_collectives_ || guard_collectives_) collectives_.emplace(options.group.get());
+  if (record_->uses_collectives()) collectives_.emplace(options.group.get());
 }
 
 CollectiveLabel Agreement::label() const {
@@ -150,6 +155,7 @@ Ability Agreement::compare(Ability own) {
 
 void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries) {
   is_open_ = true;
+  first_of_call_ = record_->compiles().size();
   record_->compiles(reason(failures, entries), exec::CallSite::capture());
 }
 
@@ -187,6 +193,42 @@ void Agreement::run_once(const std::string& refusal) {
   if (is_open_) commit(RunsOnce{refusal});
 }
 
+void Agreement::refuse_different(const std::vector<GraphHash>& hashes) {
+  InputFacts own;
+  for (const auto& node : record_->compiles().back().graph->nodes) {
+    own.push_back({.source = node.target, .kind = InputFact::Kind::Other, .text = node.where.describe()});
+  }
+  const auto all = collectives_->exchange(own, label());
+  const std::vector<int> members = world_ranks_of(*collectives_->group());
+  std::size_t other = 0;
+  while (hashes[other] == hashes[0]) ++other;
+  std::vector<int> ranks, others;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    if (hashes[i] == hashes[0]) ranks.push_back(members[i]);
+    if (hashes[i] == hashes[other]) others.push_back(members[i]);
+  }
+  const auto outline = [](const InputFacts& nodes) {
+    GraphOutline graph;
+    for (const auto& node : nodes) graph.nodes.push_back({node.source, {}, node.text});
+    return graph;
+  };
+  const auto difference = difference_of(record_->name(), ranks, outline(all[0]), others, outline(all[other]));
+  throw CompileError(to_string(difference, [](const auto& node) { return node.place; }) +
+                     ". CompileOptions::same_graphs asks for equal ones");
+}
+
+bool Agreement::commit(const graph::GraphModule& module) {
+  GraphOutline outline{graph::hash_without_numbers(module), {}};
+  for (const graph::Node& node : module.graph()) {
+    if (node.op() != graph::Op::CallFunction || graph::is_symbolic_scalar(node)) continue;
+    const auto& origin = node.meta().origin;
+    outline.nodes.push_back({node.target(), origin != nullptr ? origin->site : exec::CallSite()});
+  }
+  const GraphHash hash{outline.hash};
+  record_->gives(std::move(outline));
+  return commit(hash);
+}
+
 bool Agreement::commit(const CompileOutcome& outcome) {
   REHEARSE_CHECK(is_open_, record_->name());
   is_open_ = false;
@@ -194,7 +236,10 @@ bool Agreement::commit(const CompileOutcome& outcome) {
   bool any = std::holds_alternative<GraphHash>(outcome);
   try {
     if (collectives_) {
-      any = !collectives_->commit(outcome, label()).empty();
+      const auto hashes = collectives_->commit(outcome, label());
+      any = !hashes.empty();
+      const bool differ = std::adjacent_find(hashes.begin(), hashes.end(), std::not_equal_to<>()) != hashes.end();
+      if (same_graphs_ && differ) refuse_different(hashes);
       runs_once_ = !any && !std::holds_alternative<ErrorText>(outcome);
       if (runs_once_ && refusal_.empty()) refusal_ = collectives_->refusal();
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/explanation.h>
 #include <rehearse/compile/leaf.h>
+#include <rehearse/graph/graph_module.h>
 #include <rehearse_internal/job/compile_journal.h>
 
 #include "compile/arguments/dynamism.h"
@@ -66,6 +69,10 @@ class Agreement {
   // rank must do the same: run in this call what it has recorded, run the rest eagerly, and keep no graph. Without
   // collectives, returns whether `outcome` is a graph.
   bool commit(const CompileOutcome& outcome);
+  // Commits this graph. With CompileOptions::same_graphs, throws CompileError on all ranks if the ranks' graphs differ.
+  bool commit(const graph::GraphModule& module);
+  // The call keeps its graphs. `guards`: see FunctionRecord::compare_under().
+  void compare_under(std::uint64_t guards) { record_->compare_under(guards, first_of_call_); }
   // Commits an error if a compilation is open.
   void fail(const std::string& error);
   // Commits RunsOnce if a compilation is open. Call it before recorded operators run that no graph will hold, because
@@ -78,16 +85,22 @@ class Agreement {
 
  private:
   CollectiveLabel label() const;
+  // Throws CompileError on all ranks: their graphs, with these hashes, differ.
+  [[noreturn]] void refuse_different(const std::vector<GraphHash>& hashes);
   // Closes the open compilation if the exchange fails.
   std::vector<InputFacts> exchange(const InputFacts& own);
 
-  const bool compiler_collectives_, guard_collectives_;
+  const bool compiler_collectives_, guard_collectives_, same_graphs_;
   std::optional<CompilerCollectives> collectives_;
   const std::shared_ptr<FunctionRecord> record_;
+  std::size_t first_of_call_ = 0;  // the number of the last call's first compilation
   bool is_open_ = false;
   bool runs_once_ = false;
   std::string refusal_;
 };
+
+// The facts of a call, one for each leaf.
+InputFacts facts_of(const LeafList& leaves, const std::vector<std::string>& sources);
 
 // Selects the facts that a rank takes over. `all`: the facts of each rank, in order of rank; the result keeps this
 // order. The rank takes a fact if it has no own fact with the same source, or if one of these own facts has the same

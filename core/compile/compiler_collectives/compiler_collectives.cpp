@@ -81,16 +81,6 @@ c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
   return std::any_of(devices.begin(), devices.end(), is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
 }
 
-std::vector<int> ranks_of(c10d::ProcessGroup& group) {
-  const auto backend = cpu_backend(group);
-  if (backend != nullptr) {
-    if (auto* const own = described(*backend)) return own->identity().ranks;
-  }
-  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
     {{Ability::run_eagerly, "eager"}, {Ability::compile, "miss"}, {Ability::serve, "hit"}}};
 
@@ -116,6 +106,16 @@ c10::intrusive_ptr<c10d::Store> store_of_next(c10d::ProcessGroup& group, const s
 
 }  // namespace
 
+std::vector<int> world_ranks_of(c10d::ProcessGroup& group) {
+  const auto backend = cpu_backend(group);
+  if (backend != nullptr) {
+    if (auto* const own = described(*backend)) return own->identity().ranks;
+  }
+  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
   if (group_ == nullptr) throw CompileError("the group of a compilation is null: is this rank no member of it?");
 }
@@ -132,7 +132,7 @@ void CompilerCollectives::connect() {
   if (parent != nullptr && parent->supportsSplitting() && group_->getStore() != nullptr) {
     auto options = parent->getBackendOptions();
     options->group_name = name;
-    communicator_ = parent->split(store_of_next(*group_, name), ranks_of(*group_), options);
+    communicator_ = parent->split(store_of_next(*group_, name), world_ranks_of(*group_), options);
   } else {
     store_.emplace(group_->getStore(), name, group_->getRank(), group_->getSize());
   }
@@ -147,7 +147,7 @@ std::vector<std::string> CompilerCollectives::gather(std::string payload, const 
   if (store_) return store_->gather(payload, name);
   REHEARSE_CHECK(communicator_ != nullptr, name);
   auto& backend = *communicator_;
-  const std::vector<int> ranks = ranks_of(*group_);
+  const std::vector<int> ranks = world_ranks_of(*group_);
   const auto own = static_cast<std::size_t>(group_->getRank());
   const auto length = at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong);
   const auto announced = all_gather(backend, length, name);
@@ -162,7 +162,7 @@ std::vector<std::string> CompilerCollectives::gather(std::string payload, const 
 }
 
 std::string CompilerCollectives::sender(std::size_t rank, const CollectiveLabel& label, const char* step) const {
-  return fmt::format("rank {} in the {} of {}", ranks_of(*group_).at(rank), step, label.function);
+  return fmt::format("rank {} in the {} of {}", world_ranks_of(*group_).at(rank), step, label.function);
 }
 
 std::vector<InputFacts> CompilerCollectives::exchange(const InputFacts& mine, const CollectiveLabel& label) {
@@ -199,7 +199,7 @@ Ability CompilerCollectives::least(Ability mine, const CollectiveLabel& label) {
   if (-1 <= least && least <= 1) return static_cast<Ability>(least);
   throw CompileError(fmt::format(
       "rank {} got {} from the reduction of the {}, to which ranks give -1, 0 or 1: what a rank sent was damaged",
-      ranks_of(*group_).at(static_cast<std::size_t>(group_->getRank())), least, name));
+      world_ranks_of(*group_).at(static_cast<std::size_t>(group_->getRank())), least, name));
 }
 
 std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, const CollectiveLabel& label) {
@@ -207,7 +207,7 @@ std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, c
   for (const auto& payload : gather(encode(mine), label, "outcome")) {
     outcomes.push_back(decode_outcome(payload, sender(outcomes.size(), label, "outcome")));
   }
-  const std::vector<int> ranks = ranks_of(*group_);
+  const std::vector<int> ranks = world_ranks_of(*group_);
   std::vector<GraphHash> hashes = agree(outcomes, ranks, label);
   refusal_ = hashes.empty() ? first_refusal(outcomes, ranks) : "";
   return hashes;

@@ -81,6 +81,8 @@ class CompilerCollectives {
   // The first refusal among the outcomes of the last commit(). Empty: none.
   const std::string& refusal() const noexcept { return refusal_; }
 
+  const c10::intrusive_ptr<c10d::ProcessGroup>& group() const noexcept { return group_; }
+
  private:
   std::vector<std::string> gather(std::string payload, const CollectiveLabel& label, const char* step);
   // Names the sender of an unreadable message, for errors. `rank`: in the group.
@@ -93,6 +95,9 @@ class CompilerCollectives {
   std::optional<StoreGather> store_;
   std::string refusal_;
 };
+
+// The group's members as ranks of the world; their numbers in the group if its back end does not know them.
+std::vector<int> world_ranks_of(c10d::ProcessGroup& group);
 
 // The result of commit() for all ranks' outcomes. `ranks`: their numbers in the world, for errors.
 std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,

@@ -47,6 +47,8 @@ class GuardSet {
   void renew_symbols() { symbols_.renew(); }
   const SymbolGuards& symbols() const noexcept { return symbols_; }
   const std::vector<at::Tensor>& captured() const noexcept { return captured_; }
+  // The watched numbers and texts at the capture.
+  std::string watched() const { return watches_.text(); }
 
  private:
   enum class Check : std::uint8_t { Value, Text, Tensor, Symbol };

@@ -28,6 +28,13 @@ class WatchList {
     return true;
   }
 
+  // The values at the capture.
+  std::string text() const {
+    std::string text;
+    for (const auto& watched : watched_) text += watched->failure().expected + "\n";
+    return text;
+  }
+
  private:
   std::vector<std::shared_ptr<const Watched>> watched_;
 };

@@ -141,7 +141,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   }
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs, owner_.parts.pieces.cache);
-  if (!agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)})) return run_.note_all_run_eagerly();
+  if (!agreement.commit(*step.segment.module)) return run_.note_all_run_eagerly();
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }

@@ -179,4 +179,18 @@ std::vector<std::string> compile_remarks(const RunRecord& record, const Places& 
   return remarks;
 }
 
+std::vector<std::string> graph_remarks(const RunRecord& record, const Places& places) {
+  const auto sends_messages = [&](int rank) {
+    const auto events = record.events.of_rank(rank);
+    return std::any_of(events.begin(), events.end(),
+                       [&](const comm::Event& event) { return record.events.flight_record(event).p2p_seq_id > 0; });
+  };
+  std::vector<std::string> remarks;
+  for (const auto& difference : compiler::graph_differences(record.journal, sends_messages)) {
+    remarks.push_back(to_string(difference, [&](const auto& node) { return places.text(node.where); }) +
+                      ". If this is on purpose, let a guard see the reason: an argument, or a watched number");
+  }
+  return remarks;
+}
+
 }  // namespace rehearse::sim

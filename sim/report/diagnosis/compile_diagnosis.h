@@ -26,4 +26,8 @@ CauseText compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdi
 // or guard collectives.
 std::vector<std::string> compile_remarks(const RunRecord& record, const Places& places);
 
+// One line for each two graphs of a function that ranks compiled under equal guards. Ranks that sent or received
+// messages may be stages of a pipeline. They are compared only if they have said that they compile together.
+std::vector<std::string> graph_remarks(const RunRecord& record, const Places& places);
+
 }  // namespace rehearse::sim

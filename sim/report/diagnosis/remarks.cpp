@@ -92,6 +92,7 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
   for (auto& text : compile_remarks(record, places)) {
     if (headline.find(text) == std::string::npos) remarks.push_back(std::move(text));
   }
+  for (auto& text : graph_remarks(record, places)) remarks.push_back(std::move(text));
   return remarks;
 }
 

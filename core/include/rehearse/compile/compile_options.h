@@ -61,6 +61,11 @@ struct CompileOptions {
   // In each call the ranks tell each other whether they must compile; if one must, all do. Needs a group.
   bool guard_collectives = false;
 
+  // Makes it an error, compiler::CompileError on all ranks of the group, if the k-th compilations of the ranks give
+  // different graphs. Sizes and all other numbers in the graphs may differ. Needs a group. If false, the report of a
+  // World has a remark where ranks compile different graphs under equal guards.
+  bool same_graphs = false;
+
   Verify verify = Verify::FirstHit;
 
   // Splits the graphs of a data-parallel module where gradient buckets end.

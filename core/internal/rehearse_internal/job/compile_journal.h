@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +14,17 @@
 #include <rehearse/exec/time.h>
 
 namespace rehearse::compiler {
+
+// A graph as far as ranks compare it.
+struct GraphOutline {
+  struct Node {
+    std::string target;
+    exec::CallSite where = {};
+    std::string place = {};  // the text of `where`, if another process has sent the node
+  };
+  std::uint64_t hash = 0;  // graph::hash_without_numbers()
+  std::vector<Node> nodes;
+};
 
 // A record of what one rank did with one compiled function, for reports. That rank's fibers write it; it may be read
 // after the world has ended.
@@ -27,6 +41,8 @@ class FunctionRecord {
     bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
     static constexpr VirtualTime kNotKnown = VirtualTime::min();
+    std::shared_ptr<const GraphOutline> graph = {};  // null: it gave none
+    std::uint64_t guards = 0;                        // see compare_under(); 0: its graph is not compared
   };
 
   FunctionRecord(std::string name, int rank, bool uses_collectives)
@@ -52,6 +68,11 @@ class FunctionRecord {
   void compiles(std::string why, exec::CallSite where);
   void communicates() noexcept { compiles_.back().communicates = true; }
   void done() noexcept { doing_ = Doing::Nothing; }
+  // The graph of the open compilation. Ranks of a world share equal ones.
+  void gives(GraphOutline graph);
+  // The rank keeps its graphs since the compilation number `first`. `guards`: a hash of the guards that all of them
+  // share, as far as it means the same on all ranks.
+  void compare_under(std::uint64_t guards, std::size_t first);
 
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
@@ -88,7 +109,9 @@ class Journal {
   const std::vector<std::shared_ptr<FunctionRecord>>& functions() const noexcept { return functions_; }
 
  private:
+  friend class FunctionRecord;
   std::vector<std::shared_ptr<FunctionRecord>> functions_;
+  std::map<std::uint64_t, std::shared_ptr<const GraphOutline>> outlines_;  // by hash
 };
 
 // Makes a record for the calling rank, in the journal of its world if there is one. `uses_collectives`: compilations of
@@ -112,5 +135,26 @@ std::vector<Divergence> divergences(const Journal& journal);
 
 // "rank 1 alone recompiled f in call 3: y is 4, guard y == 3 of entry 0", without the place.
 std::string to_string(const Divergence& divergence);
+
+// Ranks that compiled different graphs of a function, with the first nodes that differ.
+struct GraphDifference {
+  std::string function;
+  std::vector<int> ranks, others;
+  GraphOutline::Node node, other_node;
+};
+
+GraphDifference difference_of(const std::string& function, std::vector<int> ranks, const GraphOutline& graph,
+                              std::vector<int> others, const GraphOutline& other);
+
+// Graphs that ranks compiled under equal guards, so that the code depends on something that no guard sees, such as the
+// rank. Each of two ranks that differ has a graph that the other one never compiled. Ordered by function; two graphs of
+// a function once. `is_left_out`: a rank may compile other graphs on purpose; it is compared only in functions that use
+// collectives.
+std::vector<GraphDifference> graph_differences(const Journal& journal, const std::function<bool(int)>& is_left_out);
+
+// "rank 0 and rank 1 compiled different graphs of f: torch.ops.aten.mul.Tensor at f.cpp:3 on rank 0, ... on rank 1".
+// `place`: returns the text of a node's place, or nothing.
+std::string to_string(const GraphDifference& difference,
+                      const std::function<std::string(const GraphOutline::Node&)>& place);
 
 }  // namespace rehearse::compiler

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: ranks that compile different graphs under equal guards get one remark, and with .same_graphs an error.
+// Ranks whose arguments, sizes, modules, groups or watched values differ get none, and no rank waits for a comparison.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/csrc/distributed/c10d/Functional.hpp>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/errors.h>
+#include <rehearse/compile/watch.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "core/compile/compiler_collectives/seed_fixture.h"
+#include "core/compile/error_of.h"
+
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
+namespace same_graphs {
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::compiler;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+
+using Body = std::function<void(RankContext&)>;
+
+Report run(int ranks, const Body& body, std::uint64_t seed = 1) {
+  auto report = World({.ranks = ranks, .seed = seed}).run(body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+  return report;
+}
+
+void expect_silence(const Body& body) {
+  for (const int ranks : {2, 3, 8}) {
+    EXPECT_THAT(run(ranks, body).remarks, Not(Contains(HasSubstr("different graphs"))));
+  }
+}
+
+// The graph depends on the rank, and no guard sees the rank.
+auto by_rank(bool first) {
+  return [first](const at::Tensor& x) {
+    if (first) return (x * 2).sin();
+    return (x + 3).cos();
+  };
+}
+
+const char* const kSinCos =
+    "rank 0 and ranks? [1-7-]+ compiled different graphs of f: torch\\.ops\\.aten\\.mul\\.Scalar at "
+    "same_graphs_test\\.cpp:[0-9]+ in .* on rank 0, torch\\.ops\\.aten\\.add\\.Scalar at .* on ranks? [1-7-]+\\. If .*";
+
+TEST(SameGraphs, GraphsThatDependOnTheRank_AreOneRemark) {
+  for (const int ranks : {2, 3, 8}) {
+    for (const bool together : {false, true}) {
+      const Body body = [&](RankContext& ctx) {
+        const auto group = together ? ctx.group() : Group();
+        auto f = compile(by_rank(ctx.rank() == 0), {.group = group, .name = "f"});
+        for (const int rows : {4, 4, 5, 6, 1}) f(at::ones({rows}));
+      };
+      const auto remarks = run(ranks, body).remarks;
+      EXPECT_THAT(remarks, ElementsAre(MatchesRegex(kSinCos)));
+      EXPECT_EQ(run(ranks, body, 2).remarks, remarks);
+    }
+  }
+}
+
+TEST(SameGraphs, RanksOfEqualGraphs_AreNamedTogether) {
+  const auto report = run(5, [](RankContext& ctx) { compile(by_rank(ctx.rank() % 2 == 0))(at::ones({4})); });
+  EXPECT_THAT(report.remarks,
+              ElementsAre(HasSubstr("ranks 0,2,4 and ranks 1,3 compiled different graphs of function: ")));
+}
+
+TEST(SameGraphs, SizesAndNumbers_MayDiffer) {
+  expect_silence([](RankContext& ctx) {
+    auto f = compile([&](const at::Tensor& x) { return (x * ctx.rank() + 0.5 * ctx.rank()).view({-1, x.size(0)}); });
+    for (int call = 0; call < 3; ++call) {
+      f(at::ones({2 + ctx.rank() + call, 4}));
+      f(at::ones({3, 4 + ctx.rank()}));
+    }
+  });
+}
+
+TEST(SameGraphs, BranchOnASize_IsNoDifference) {
+  expect_silence([](RankContext& ctx) {
+    for (const std::optional<bool> dynamic : {std::optional<bool>(), std::optional<bool>(true)}) {
+      auto f = compile([](const at::Tensor& x) { return x.sym_size(0) > 5 ? x.sin() : x.cos(); }, {.dynamic = dynamic});
+      f(at::ones({ctx.rank() == 0 ? 4 : 9}));
+      f(at::ones({ctx.rank() == 0 ? 3 : 8}));
+    }
+  });
+}
+
+TEST(SameGraphs, GuardsThatDiffer_ExplainTheGraphs) {
+  expect_silence([](RankContext& ctx) {
+    const bool first = ctx.rank() == 0;
+    const int number = ctx.rank();
+    compile([](const at::Tensor& x, bool twice) { return twice ? x * 2 : x.sin(); })(at::ones({4}), first);
+    compile([&](const at::Tensor& x) { return watch(number) == 0 ? x * 2 : x.sin(); })(at::ones({4}));
+    compile([](const at::Tensor& x) { return x.is_floating_point() ? x.sin() : x + 1; })(
+        at::ones({4}, first ? at::kFloat : at::kLong));
+    const at::AutoGradMode mode(first);
+    compile([](const at::Tensor& x) { return at::GradMode::is_enabled() ? x.sin() : x.cos(); })(at::ones({4}));
+  });
+}
+
+TEST(SameGraphs, RankThatCompilesMore_DiffersFromNone) {
+  expect_silence([](RankContext& ctx) {
+    torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::Dropout(0.5));
+    auto f = compile(net);
+    f(at::ones({2, 4}));
+    bool alone = false;
+    auto g = compile([&](const at::Tensor& x) { return alone ? x.sin() : x.cos(); }, {.verify = Verify::Always});
+    for (int call = 0; call < 2; ++call) {
+      g(at::ones({4}));
+      alone = ctx.rank() == 0;
+    }
+    if (ctx.rank() != 0) return;
+    net->eval();
+    f(at::ones({2, 4}));
+    compile(by_rank(true))(at::ones({4}));
+  });
+}
+
+struct StageImpl : torch::nn::Module {
+  StageImpl(int layers, bool is_last) : is_last(is_last) {
+    for (int i = 0; i < layers; ++i) net->push_back(torch::nn::Linear(4, 4));
+    register_module("net", net);
+  }
+  at::Tensor forward(const at::Tensor& x) { return is_last ? net->forward(x).log_softmax(1) : net->forward(x).relu(); }
+  torch::nn::Sequential net;
+  bool is_last;
+};
+TORCH_MODULE(Stage);
+
+TEST(SameGraphs, StagesOfAPipeline_AreSilent) {
+  expect_silence([](RankContext& ctx) {
+    const bool is_last = ctx.rank() == ctx.size() - 1;
+    const auto x = at::ones({2, 4});
+    Stage uneven(1 + ctx.rank(), is_last);
+    compile(uneven)(x);
+    compile([&](const at::Tensor& in) { return uneven(in); })(x);
+    Stage even(1, is_last);
+    auto stage = compile(even);
+    for (int step = 0; step < 20; ++step) {
+      auto in = at::ones({2, 4});
+      if (ctx.rank() > 0) ctx.group().recv(in, ctx.rank() - 1)->wait();
+      const auto out = stage(in).detach();
+      if (!is_last) ctx.group().send(out, ctx.rank() + 1)->wait();
+    }
+  });
+}
+
+TEST(SameGraphs, GroupsOfEachRank_AreSilent) {
+  expect_silence([](RankContext& ctx) {
+    std::vector<int> low{0}, high;
+    for (int rank = 1; rank < ctx.size(); ++rank) high.push_back(rank);
+    const Group first = ctx.new_group(low), second = ctx.new_group(high);
+    const Group own = ctx.rank() == 0 ? first : second;
+    auto f = compile(by_rank(ctx.rank() == 0), {.group = own, .same_graphs = true});
+    f(at::ones({4}));
+    auto g = compile([](const at::Tensor& x, const Group& group) {
+      auto y = x * 2;
+      group.allreduce(y)->wait();
+      return y;
+    });
+    g(at::ones({4}), own);
+  });
+}
+
+TEST(SameGraphs, DataParallelModules_AreCompared) {
+  for (const bool differ : {false, true}) {
+    const auto report = run(3, [&](RankContext& ctx) {
+      Stage net(2, differ && ctx.rank() == 2);
+      DistributedDataParallel ddp(net, ctx.group());
+      auto f = compile(ddp);
+      f(at::ones({2 + (differ ? 0 : ctx.rank()), 4})).sum().backward();
+    });
+    if (!differ) {
+      EXPECT_THAT(report.remarks, IsEmpty());
+    } else {
+      EXPECT_THAT(report.remarks, ElementsAre(HasSubstr("ranks 0-1 and rank 2 compiled different graphs of forward: "
+                                                        "torch.ops.aten.relu.default at ")));
+    }
+  }
+}
+
+TEST(SameGraphs, AsAnOption_IsAnErrorOnAllRanks) {
+  for (const int ranks : {2, 3, 8}) {
+    for (const bool compilers : {true, false}) {
+      run(ranks, [&](RankContext& ctx) {
+        auto f = compile(by_rank(ctx.rank() == 0),
+                         {.group = ctx.group(), .compiler_collectives = compilers, .same_graphs = true, .name = "f"});
+        for (int call = 0; call < 2; ++call) {
+          const std::string error = error_of([&] { f(at::ones({4 + ctx.rank()})); });
+          EXPECT_THAT(error, MatchesRegex("rank 0 and ranks? [1-7-]+ compiled different graphs of f: "
+                                          "torch\\.ops\\.aten\\.mul\\.Scalar at .*same_graphs_test\\.cpp:[0-9]+.* on "
+                                          "rank 0, torch\\.ops\\.aten\\.add\\.Scalar at .* on ranks? [1-7-]+\\. "
+                                          "CompileOptions::same_graphs asks for equal ones"));
+        }
+      });
+    }
+  }
+}
+
+TEST(SameGraphs, AsAnOption_AllowsUnevenBatches) {
+  expect_silence([](RankContext& ctx) {
+    for (const bool compilers : {true, false}) {
+      auto f = compile([](const at::Tensor& x) { return (x * x.sym_size(0)).view_symint({-1, x.sym_size(0)}); },
+                       {.group = ctx.group(), .compiler_collectives = compilers, .same_graphs = true});
+      for (const int rows : {2, 5, 9}) {
+        if (compilers || rows < 9) f(at::ones({rows + ctx.rank(), 4}));
+      }
+    }
+  });
+}
+
+TEST(SameGraphs, WithoutAGroup_IsAnError) {
+  auto f = compile(by_rank(true), {.same_graphs = true, .name = "f"});
+  EXPECT_EQ(error_of([&] { f(at::ones({4})); }),
+            "'f' is compiled with same_graphs and without a group: say with .group which ranks compare their graphs");
+}
+
+}  // namespace
+}  // namespace same_graphs
