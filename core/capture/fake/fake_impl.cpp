@@ -113,14 +113,21 @@ void FakeImpl::set_capture_thread(std::shared_ptr<CaptureThread> thread) {
 }
 
 void FakeImpl::take_memory(const at::Tensor& real) {
-  if (!has_symbolic_sizes_strides_ && real.has_storage()) storage_ = real.storage();
+  if (!real.has_storage()) return;
+  const c10::DispatchKeySet keys = key_set_;
+  take_metadata(*real.unsafeGetTensorImpl());
+  key_set_ = keys;
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
+}
+
+// Keeps the old sizes alive: if reading an index ends the capture, LibTorch's indexing still holds a reference to them.
+void FakeImpl::take_metadata(const c10::TensorImpl& real) {
+  former_layout_ = std::move(extra_meta_);
+  copy_tensor_metadata(&real, this, real.version_counter(), real.allow_tensor_metadata_change());
 }
 
 void FakeImpl::become(const c10::TensorImpl& real) {
-  // Keep the old sizes alive: if reading an index ends the capture, LibTorch's indexing still holds a reference to
-  // them.
-  former_layout_ = std::move(extra_meta_);
-  copy_tensor_metadata(&real, this, real.version_counter(), real.allow_tensor_metadata_change());
+  take_metadata(real);
   set_custom_sizes_strides(SizesStridesPolicy::Default);
   capture_thread_.reset();
   is_real_ = true;

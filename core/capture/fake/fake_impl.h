@@ -34,8 +34,8 @@ class FakeImpl final : public c10::TensorImpl {
 
   // True if anyone has read sizes, strides, offset or a value derived from them while no UntrackedRead lived.
   bool layout_was_read() const noexcept { return layout_was_read_; }
-  // From now on, the fake shares the storage of `real`. The other properties of the fake stay. Does nothing if `real`
-  // has no storage or the fake's layout is symbolic: no code can ask a symbolic fake for its memory.
+  // From now on, the fake shares the storage of `real` and has its sizes, without symbols. The fake stays a fake. Does
+  // nothing if `real` has no storage.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
   // False while an UntrackedRead lives. Then reads of the offset are not noted. The destructor of the UntrackedRead
@@ -66,11 +66,12 @@ class FakeImpl final : public c10::TensorImpl {
 
  private:
   c10::intrusive_ptr<FakeImpl> copy() const;
+  void take_metadata(const c10::TensorImpl& real);
 
   std::uint64_t id_;
   std::shared_ptr<CaptureThread> capture_thread_;
   bool is_real_ = false;                           // become() was called
-  std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before become()
+  std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before take_metadata()
   mutable bool layout_was_read_ = false;
   mutable bool tracks_reads_ = true;
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;

@@ -54,6 +54,7 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
     // so the fake stays a fake.
     if (uses.at(real.unsafeGetTensorImpl()) > 1 || inputs.has(real)) {
       stand_ins_.emplace_back(fake->second, real);
+      fake_impl(fake->second)->take_memory(real);
       continue;
     }
     become_real(fake->second, real, handle_of);
