@@ -74,6 +74,13 @@ const Names& without_derivative() {
 // True for operators that make no view and use only the sizes or the type of their second argument.
 bool only_first_has_history(std::string_view name) { return name == "type_as" || name == "resize_as_"; }
 
+// For operators that only compare an argument with numbers: its index. The argument gives the results no history.
+const std::unordered_map<std::string_view, std::size_t>& compared_arguments() {
+  static const std::unordered_map<std::string_view, std::size_t> known = {{"hinge_embedding_loss", 1},
+                                                                          {"cosine_embedding_loss", 2}};
+  return known;
+}
+
 // Says which results have a history, for operators with several results.
 const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_results() {
   static const std::unordered_map<std::string_view, std::vector<bool>> known = {
@@ -234,6 +241,8 @@ Treatment make(const c10::OperatorHandle& op) {
   made.sets_requires_grad = made.name == "requires_grad_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;
+  if (const auto found = compared_arguments().find(made.name); found != compared_arguments().end())
+    made.gives_history.at(found->second) = false;
   if (gives_other_kinds(made.name)) {
     made.reason = kNotDense;
     made.cure = kCallOutside;

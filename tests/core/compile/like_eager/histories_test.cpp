@@ -61,6 +61,14 @@ const Program kPrograms[] = {
        if (reads(g[0])) return Tensors{a, b, g[1] * 2};
        return Tensors{a};
      }},
+    {"losses of which only the target requires grad",
+     [](const Tensors& g) {
+       const at::Tensor a = at::hinge_embedding_loss(g[2], g[0].sign());
+       const at::Tensor b = at::cosine_embedding_loss(g[2], g[2] * 2, g[0].sum(1).sign());
+       const at::Tensor c = at::margin_ranking_loss(g[2], g[2] * 2, g[0].sign());  // this one has a history
+       if (reads(g[0])) return Tensors{a.requires_grad() ? a : a * 2, b.requires_grad() ? b : b * 2, c, g[1] * 2};
+       return Tensors{a};
+     }},
     {"statistics beside a normalised result",
      [](const Tensors& g) {
        const auto [x, mean, scale] = at::native_layer_norm(g[0], {4}, {}, {}, 1e-5);
