@@ -21,7 +21,8 @@ SegmentOwner SegmentedCompiler::owner() const {
   return {.function = call_.options.name,
           .backend = *call_.cache.backend,
           .agreement = call_.cache.agreement,
-          .parts = call_.parts()};
+          .parts = call_.parts(),
+          .is_whole = call_.options.fullgraph};
 }
 
 SegmentOwner SegmentedCompiler::growing_owner() const {

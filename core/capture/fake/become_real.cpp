@@ -46,7 +46,6 @@ std::unique_ptr<autograd::AutogradMeta> meta_of_real(const at::Tensor& real, c10
                                                      const HandleOf& handle_of) {
   const autograd::AutogradMeta* const meta = autograd::impl::get_autograd_meta(real);
   if (meta == nullptr) return nullptr;
-  renew_step(real);
   const autograd::DifferentiableViewMeta* const view = autograd::impl::get_view_autograd_meta(real);
   auto made = view ? view_meta_of(*view, owner, handle_of) : std::make_unique<autograd::AutogradMeta>();
   made->grad_fn_ = meta->grad_fn_;

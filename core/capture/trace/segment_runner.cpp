@@ -98,7 +98,7 @@ std::optional<SegmentEnd> SegmentRunner::end_for_good() {
 }
 
 bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
-  if (listener_ == nullptr || recording_.hook || is_called_by_gradients()) return false;
+  if (listener_ == nullptr || recording_.hook || caller_.is_in_gradients()) return false;
   const InOperator inside(recording_.mode);  // Rehearse, not the code, asks autograd below
   std::optional<SegmentEnd> end = end_for_good();
   if (!end) return false;

@@ -30,6 +30,8 @@ class SegmentRunner {
   // Call it before the code runs, and with null afterwards.
   void set_generator(DefaultGenerator* generator) noexcept { generator_ = generator; }
 
+  // True if the code must be one graph.
+  bool is_whole() const { return listener_ == nullptr || listener_->expects_whole(); }
   // Ends the segment and returns the value that the operator reads.
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,

@@ -87,8 +87,7 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
 
 void Tracer::run(const std::function<void()>& user_code) {
   if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
-  collectives_.begin(outer_address());
-  caller_.begin();
+  caller_.begin(outer_address());
   const TracerScope scope(*this);
   const FakeMode::Scope fakes(recording_.mode);
   const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
@@ -204,7 +203,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
   if (treatment.communicates) collectives_.note_communication();
   replace_by_fakes();
   // torch::autograd::grad() and backward() start with ones_like() of the result.
-  if (treatment.kind == Treatment::Kind::FirstGradient && is_called_by_gradients()) {
+  if (treatment.kind == Treatment::Kind::FirstGradient && caller_.is_in_gradients()) {
     throw NotCapturable(kGradientsInside, kCallOutside, site);
   }
   switch (treatment.kind) {
@@ -214,7 +213,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
     case Treatment::Kind::Refuse:
       throw NotCapturable(treatment.reason, treatment.cure, site);
     case Treatment::Kind::Equal:
-      if (const auto known = operators_.answer_equal(arguments)) {
+      if (const auto known = operators_.answer_equal(arguments, segments_.is_whole())) {
         arguments = {*known};
       } else {
         arguments = {segments_.read(op, treatment, arguments)};
@@ -231,6 +230,10 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
     case Treatment::Kind::Communicate:
       collectives_.record(op, treatment, arguments);
       break;
+    case Treatment::Kind::Empty:
+      // at::tensor({1, 2, 3}) writes the numbers to the memory of an empty tensor, so the tensor must be real.
+      if (caller_.has_called({"_ZN2at6tensorE"})) return operators_.make_constant(op, arguments);
+      [[fallthrough]];
     default:
       operators_.record(op, treatment, arguments);
   }

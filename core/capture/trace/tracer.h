@@ -56,6 +56,7 @@ class Tracer {
   bool has_begun_leaf(const at::Tensor& tensor) const;
 
   HookTracer& hooks() noexcept { return hooks_; }
+  const CallerState& caller() const noexcept { return caller_; }
 
   // Null during the capture.
   const EagerRest* rest() const noexcept { return segments_.rest(); }

@@ -34,6 +34,7 @@ struct SegmentOwner {
   // segment only after its code has run, and not before.
   bool compares_late = false;
   bool refuse_change = false;  // throws StaleCapture for a segment that differs from the tree
+  bool is_whole = false;       // the function must be one graph (fullgraph)
 };
 
 // A call whose code runs under the tracer. Looks up each segment in the tree, or compiles and adds it, and runs it at
@@ -60,6 +61,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   // Ends the capture: runs the unfinished segment operator by operator. Gives no answer in a verification, and while
   // the code repeats steps that the call has passed.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
+  bool expects_whole() const override { return owner_.is_whole; }
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string>
 
 #include "capture/trace/caller/libtorch_functions.h"
 
@@ -34,21 +33,12 @@ exec::CallSite call_stack() {
   return std::vector<void*>(addresses.begin(), end);
 }
 
-bool is_called_by(const exec::CallSite& site, std::string_view name) {
-  const auto frames = site.frames();
-  return std::any_of(frames.begin(), frames.end(),
-                     [&](const exec::Frame& frame) { return frame.function.find(name) != std::string::npos; });
-}
-
-bool is_called_by_exported(std::string_view prefix) {
-  std::array<void*, kFrames> addresses;
-  const std::size_t count = exec::CallSite::capture_to(addresses);
-  return std::any_of(addresses.begin(), addresses.begin() + count,
-                     [prefix](void* address) { return libtorch_function_at(address).starts_with(prefix); });
-}
-
-bool is_called_by_gradients() {
-  return is_called_by_exported("_ZN5torch8autograd4gradE") || is_called_by_exported("_ZN5torch8autograd8backwardE");
+bool is_called_by_libtorch(const void* outer, std::initializer_list<std::string_view> prefixes) {
+  const std::vector<void*> addresses = addresses_within(outer);
+  return std::any_of(addresses.begin(), addresses.end(), [prefixes](void* address) {
+    const std::string_view function = libtorch_function_at(address);
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return function.starts_with(prefix); });
+  });
 }
 
 }  // namespace rehearse::capture

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -19,13 +20,8 @@ void* outer_address();
 // returns.
 std::vector<void*> addresses_within(const void* outer);
 
-// True if the name of a function among the frames contains `name`. Slow, because it looks up names.
-bool is_called_by(const exec::CallSite& site, std::string_view name);
-
-// True if the caller's frames include a function that LibTorch exports and whose mangled name starts with `prefix`.
-bool is_called_by_exported(std::string_view prefix);
-
-// True if torch::autograd::grad() or backward() is among the callers.
-bool is_called_by_gradients();
+// True if the caller's frames up to `outer` include a function that LibTorch exports and whose mangled name starts with
+// one of the prefixes. A function of any other library does not count, whatever its name is.
+bool is_called_by_libtorch(const void* outer, std::initializer_list<std::string_view> prefixes);
 
 }  // namespace rehearse::capture

@@ -50,13 +50,8 @@ class ArgumentMeta final : public torch::autograd::AutogradMeta {
   const std::string source_;
 };
 
-bool is_called_by_zero_grad() {
-  return is_called_by_exported("_ZN5torch2nn6Module9zero_grad") ||
-         is_called_by_exported("_ZN5torch5optim9Optimizer9zero_grad");
-}
-
-NotCapturable refusal_of_gradient() {
-  if (is_called_by_zero_grad()) {
+NotCapturable refusal_of_gradient(const CallerState& caller) {
+  if (caller.has_called({"_ZN5torch2nn6Module9zero_gradE", "_ZN5torch5optim9Optimizer9zero_gradE"})) {
     return {"zero_grad() is called inside of a captured function", kCallOutside, call_stack()};
   }
   return {"the gradient of a tensor is looked at inside of a captured function",
@@ -68,7 +63,7 @@ NotCapturable refusal_of_gradient() {
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;
-  const NotCapturable refusal = refusal_of_gradient();
+  const NotCapturable refusal = refusal_of_gradient(tracer->caller());
   if (!tracer->go_on_eagerly(refusal)) throw refusal;
 }
 

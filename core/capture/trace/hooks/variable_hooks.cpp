@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/hooks/variable_hooks.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -40,17 +41,22 @@ at::Tensor asked_of(const TensorBase& self) {
   return tracer && tracer->rest() && is_fake(tensor) ? tracer->rest()->real_tensor(tensor) : tensor;
 }
 
+// While it lives, LibTorch's autograd asks about tensors, not the code.
+std::optional<InOperator> let_autograd_ask() {
+  Tracer* const tracer = Tracer::current();
+  return tracer ? std::optional<InOperator>(std::in_place, tracer->recording().mode) : std::nullopt;
+}
+
 // No graph can hold what the code does here. Lets the rest of the code run eagerly; if that is not possible, throws.
 void refuse(Tracer& tracer, const NotCapturable& refusal) {
   if (!tracer.go_on_eagerly(refusal)) throw refusal;
 }
 
-// True for a tensor that is a leaf in the caller's code. It keeps its gradient without retain_grad().
-bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
+// True for a tensor that is a leaf in each call. It keeps its gradient without retain_grad(). No guard checks whether
+// an argument is a leaf.
+bool is_always_leaf(const Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
-  if (!is_fake(tensor)) return tensor.is_leaf();
-  const Inputs::Source* const source = tracer.recording().inputs.find(fake_id(tensor));
-  return source && source->real.is_leaf();
+  return is_fake(tensor) ? tracer.has_begun_leaf(tensor) : tensor.is_leaf();
 }
 
 class RefusingHooks final : public at::impl::VariableHooksInterface {
@@ -66,6 +72,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       refuse(*tracer, std::get<NotCapturable>(added));
     }
     const at::Tensor tensor = asked_of(self);
+    const auto asking = let_autograd_ask();
     if (!is_result_of_graph(tensor)) return autograd_._register_hook(tensor, std::move(hook));
     return autograd_._register_hook(tensor, [hook = std::move(hook)](const TensorBase& gradient) {
       return gradient.defined() ? hook(gradient) : TensorBase();
@@ -73,11 +80,12 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
   void retain_grad(const TensorBase& self) const override {
     Tracer* const tracer = tracing();
-    if (tracer && self.requires_grad() && is_leaf_of_caller(*tracer, self)) return;
+    if (tracer && self.requires_grad() && is_always_leaf(*tracer, self)) return;
     if (tracer && self.requires_grad()) {
       refuse(*tracer, {"retain_grad() is called on a tensor that is being captured",
                        "Return the tensor, and call retain_grad() outside of the captured function.", call_stack()});
     }
+    const auto asking = let_autograd_ask();
     autograd_.retain_grad(asked_of(self));
   }
   void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
@@ -98,7 +106,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     return autograd_.variable_data(asked_of(self));
   }
   const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
-    if (self.requires_grad()) refuse_question(self, "grad_fn() is asked of");
+    refuse_about_history(self, "grad_fn() is asked of");
     return autograd_.grad_fn(asked_of(self));
   }
   void remove_hook(const TensorBase& self, unsigned pos) const override {
@@ -120,14 +128,20 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     refuse_question(self, "_base() is asked of");
     return autograd_.base(asked_of(self));
   }
-  const std::string& name(const TensorBase& self) const override { return autograd_.name(self); }
+  const std::string& name(const TensorBase& self) const override {
+    refuse_question(self, "name() is asked of");
+    return autograd_.name(asked_of(self));
+  }
   bool is_leaf(const TensorBase& self) const override {
     const Tracer* const tracer = tracing();
     if (tracer && tracer->has_begun_leaf(at::Tensor(self))) return true;
-    if (self.requires_grad()) refuse_question(self, "is_leaf() is asked of");
+    refuse_about_history(self, "is_leaf() is asked of");
     return autograd_.is_leaf(asked_of(self));
   }
-  std::int64_t output_nr(const TensorBase& self) const override { return autograd_.output_nr(asked_of(self)); }
+  std::int64_t output_nr(const TensorBase& self) const override {
+    refuse_about_history(self, "output_nr() is asked of");
+    return autograd_.output_nr(asked_of(self));
+  }
   void set_data(const TensorBase& self, const TensorBase& data) const override {
     if (tracing()) {
       throw NotCapturable("set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard.", call_stack());
@@ -142,7 +156,10 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     }
     return autograd_._version(asked_of(self));
   }
-  bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(asked_of(self)); }
+  bool retains_grad(const TensorBase& self) const override {
+    if (self.requires_grad()) refuse_question(self, "retains_grad() is asked of");
+    return autograd_.retains_grad(asked_of(self));
+  }
   void requires_grad_(const TensorBase& self, bool value) const override {
     Tracer* const tracer = tracing();
     if (tracer && value && !self.requires_grad() && tracer->has_made(at::Tensor(self))) {
@@ -156,6 +173,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
                        call_stack()});
     }
     const at::Tensor real = asked_of(self);
+    const auto asking = let_autograd_ask();
     autograd_.requires_grad_(real, value);
     if (!real.is_same(at::Tensor(self))) autograd_.requires_grad_(self, value);
   }
@@ -164,10 +182,14 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     autograd_.basic_autograd_not_implemented_fallback(op, keys, stack);
   }
   std::optional<c10::ScalarType> grad_dtype(const TensorBase& self) const override {
-    return autograd_.grad_dtype(self);
+    if (self.requires_grad()) refuse_question(self, "grad_dtype() is asked of");
+    return autograd_.grad_dtype(asked_of(self));
   }
   void set_grad_dtype(const TensorBase& self, const std::optional<c10::ScalarType>& dtype) const override {
-    autograd_.set_grad_dtype(self, dtype);
+    if (tracing()) {
+      throw NotCapturable("set_grad_dtype() is called inside of a captured function", kCallOutside, call_stack());
+    }
+    autograd_.set_grad_dtype(asked_of(self), dtype);
   }
 
  private:
@@ -184,11 +206,23 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   static void refuse_question(const TensorBase& self, const char* question) {
     Tracer* const tracer = tracing();
     if (!tracer || !(is_fake(at::Tensor(self)) || begins_a_history(self))) return;
-    const exec::CallSite where = call_stack();
-    // LibTorch's code for custom Functions asks, too. The tracer refuses the results of such a Function.
-    if (is_called_by(where, "torch::autograd::Function<")) return;
-    if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
+    if (is_asked_for_function(*tracer)) return;
+    if (tracer->caller().is_in_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, call_stack());
     refuse(*tracer, refusal_of(question));
+  }
+
+  // A tensor that requires no grad has no history. Its answers are those of each such tensor.
+  static void refuse_about_history(const TensorBase& self, const char* question) {
+    if (!self.requires_grad()) return;
+    refuse_behind_cut(self, question);
+    refuse_question(self, question);
+  }
+
+  // True if LibTorch's code for custom Functions asks: about the arguments, or about the results. The tracer refuses
+  // these results if they have a history (Values::check_history()).
+  static bool is_asked_for_function(const Tracer& tracer) {
+    return tracer.caller().has_called(
+        {"_ZN5torch8autograd4impl13gradient_edgeE", "_ZN5torch8autograd13_wrap_outputsE"});
   }
 
   // Code behind a cut (a read or an eager region) holds results of compiled graphs. A result may be a plain tensor
@@ -198,7 +232,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;
     const auto* const impl = dynamic_cast<const FakeImpl*>(self.unsafeGetTensorImpl());
     if (!impl || tracer->recording().inputs.find(impl->id())) return;
-    if (is_called_by(call_stack(), "torch::autograd::Function<") || is_called_by_gradients()) return;
+    if (is_asked_for_function(*tracer) || tracer->caller().is_in_gradients()) return;
     tracer->end_with(refusal_of(question));
   }
 

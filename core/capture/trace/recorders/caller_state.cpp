@@ -11,6 +11,7 @@
 #include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/exec/check.h>
 
+#include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"
 
 namespace rehearse::capture {
@@ -26,9 +27,11 @@ c10::DispatchKeySet autograd_keys() {
 
 }  // namespace
 
-void CallerState::begin() {
+void CallerState::begin(const void* outside) {
   REHEARSE_CHECK(!modes_.has_value(), label_);
   modes_.emplace();
+  outside_ = outside;
+  backward_ = torch::autograd::get_current_graph_task_id();
   if (const std::string* const label = comm::current_label()) label_ = *label;
   process_modes_ = ProcessModes::current();
   inference_mode_ = c10::InferenceMode::is_enabled();
@@ -40,8 +43,18 @@ const CallModes& CallerState::modes() const {
   return *modes_;
 }
 
+bool CallerState::has_called(std::initializer_list<std::string_view> prefixes) const {
+  return is_called_by_libtorch(outside_, prefixes);
+}
+
+bool CallerState::is_in_gradients() const {
+  return has_called({"_ZN5torch8autograd4gradE", "_ZN5torch8autograd8backwardE"});
+}
+
+bool CallerState::runs_backward() const { return torch::autograd::get_current_graph_task_id() != backward_; }
+
 void CallerState::check(const exec::CallSite& site) const {
-  if (torch::autograd::get_current_graph_task_id() != -1) throw NotCapturable(kGradientsInside, kCallOutside, site);
+  if (runs_backward()) throw NotCapturable(kGradientsInside, kCallOutside, site);
   if (c10::InferenceMode::is_enabled() != inference_mode_) {
     throw NotCapturable("inference mode changes inside of a captured function",
                         "Use a NoGradGuard there, or turn it on around the call.", site);

@@ -33,7 +33,8 @@ graph::ValueMeta meta_of_written(const c10::IValue& value) {
 void CollectiveRecorder::note_communication() {
   const std::string* const label = comm::current_label();
   const bool is_own = label != nullptr && *label != caller_.label();
-  recording_.graph.set_communication(addresses_within(outside_), is_own ? std::optional(*label) : std::nullopt);
+  recording_.graph.set_communication(addresses_within(caller_.outside()),
+                                     is_own ? std::optional(*label) : std::nullopt);
 }
 
 void CollectiveRecorder::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {

@@ -25,9 +25,6 @@ class CollectiveRecorder {
   CollectiveRecorder(const Tracer& tracer, Recording& recording, const CallerState& caller)
       : tracer_(tracer), recording_(recording), caller_(caller) {}
 
-  // `outside`: the return address in the code around the capture, from outer_address().
-  void begin(void* outside) noexcept { outside_ = outside; }
-
   // Call it before recording a node that communicates. Gives that node the call's stack and label.
   void note_communication();
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
@@ -50,7 +47,6 @@ class CollectiveRecorder {
   Recording& recording_;
   const CallerState& caller_;
   CapturedWorks works_;
-  void* outside_ = nullptr;
 };
 
 }  // namespace rehearse::capture

@@ -9,7 +9,9 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_assert_async.h>
 #include <ATen/ops/_unsafe_view.h>
+#include <ATen/ops/eq.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <rehearse_internal/capture/errors.h>
@@ -52,6 +54,10 @@ class WithoutCastCache {
 // Keys to exclude so that autograd gives the fakes neither histories nor versions.
 constexpr c10::DispatchKeySet kAboveFakes =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
+
+constexpr const char* kHasNaN =
+    "the graph compares a tensor with itself by equal(), and the tensor has a NaN now, which is equal to nothing. One "
+    "graph holds only the code for equal tensors: compile without fullgraph, or do not call equal()";
 
 // Leaves out tensors without a version: undefined ones, and those of inference mode.
 std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& tensors) {
@@ -100,12 +106,6 @@ bool are_known_to_equal(const Geometry& left, const Geometry& right) {
   };
   return std::ranges::equal(left.sizes, right.sizes, equal) && std::ranges::equal(left.strides, right.strides, equal) &&
          equal(left.offset, right.offset);
-}
-
-// True for the empty tensor that at::tensor({1, 2, 3}) creates. It must be real, because at::tensor() writes the
-// numbers to its memory.
-bool is_constant_maker(const Treatment& treatment) {
-  return treatment.kind == Treatment::Kind::Empty && is_called_by_exported("_ZN2at6tensorE");
 }
 
 }  // namespace
@@ -177,12 +177,6 @@ bool OperatorRecorder::record_parts(const c10::OperatorHandle& op, Stack& argume
 
 void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
   REHEARSE_CHECK(arguments.size() == op.schema().arguments().size(), treatment.target, arguments.size());
-  if (is_constant_maker(treatment)) {
-    const FakeMode::Pause real;
-    op.callBoxed(arguments);
-    recording_.note_constant(arguments.front().toTensor());
-    return;
-  }
   recording_.modes.sync();
   CallArguments given = recording_.arguments_of(op.schema(), arguments);
   Stack results = arguments;
@@ -200,6 +194,12 @@ void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& tr
   noted.note(results);
   if (treatment.is_mutable && treatment.differentiable && at::GradMode::is_enabled()) noted.note_history();
   arguments = std::move(results);
+}
+
+void OperatorRecorder::make_constant(const c10::OperatorHandle& op, Stack& arguments) {
+  const FakeMode::Pause real;
+  op.callBoxed(arguments);
+  recording_.note_constant(arguments.front().toTensor());
 }
 
 c10::SymInt OperatorRecorder::read_symbolically(const at::Tensor& tensor) {
@@ -227,18 +227,16 @@ c10::SymInt OperatorRecorder::number_of(const std::string& target, Node& value) 
   return symbol;
 }
 
-std::optional<bool> OperatorRecorder::answer_equal(const Stack& arguments) {
+std::optional<bool> OperatorRecorder::answer_equal(const Stack& arguments, bool is_whole) {
   const at::Tensor& left = arguments[0].toTensor();
   const at::Tensor& right = arguments[1].toTensor();
-  if (fake_id(left) == fake_id(right)) return true;
+  if (!left.defined() || !right.defined() || left.device() != right.device()) return std::nullopt;
   if (differ_in_size(left, right)) return false;
-  if (is_called_by(recording_.graph.site(), "multi_head_attention_forward")) {
-    recording_.remarks.push_back(
-        {"attention took two inputs for different that are different tensors, without comparing data",
-         recording_.graph.site()});
-    return false;
-  }
-  return std::nullopt;
+  if (fake_id(left) != fake_id(right)) return std::nullopt;
+  if (c10::isIntegralType(left.scalar_type(), /*includeBool=*/true)) return true;
+  if (!is_whole || recording_.hook) return std::nullopt;
+  at::_assert_async(left.eq(left).all(), kHasNaN);
+  return true;
 }
 
 }  // namespace rehearse::capture

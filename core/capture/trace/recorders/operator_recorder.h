@@ -22,8 +22,11 @@ class OperatorRecorder {
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   // Runs an operator that needs only sizes or types. Adds no node.
   void evaluate(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
-  // Answers at::equal() if that is possible without data.
-  std::optional<bool> answer_equal(const torch::jit::Stack& arguments);
+  // Answers at::equal() if that is possible without data: tensors of different sizes differ, and a tensor equals itself
+  // unless it has a NaN. If the code must be one graph, the graph checks for a NaN when it runs.
+  std::optional<bool> answer_equal(const torch::jit::Stack& arguments, bool is_whole);
+  // Runs the factory of a constant for real. See Recording::note_constant().
+  void make_constant(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
   // Reads an integer from data as a symbol that the graph defines.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
   // Reads the version of a tensor as a symbol that the graph defines.

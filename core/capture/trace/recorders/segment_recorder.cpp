@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
@@ -74,6 +73,7 @@ SegmentEnd SegmentRecorder::end_at_read(const c10::OperatorHandle& op, const Tre
   SegmentEnd ended = end(node.input_nodes(), &node);
   recording_.begin_next_segment();  // the read sees the histories that the ended segment gave to tensors
   ended.read = recording_.segments.take_single(node);
+  has_values_ = recording_.segments.values() != 0;
   return ended;
 }
 
@@ -96,6 +96,7 @@ SegmentRecorder::EndAtRegion SegmentRecorder::end_at_region(const EagerRegion& o
   bind_all();
   Node& region = recording_.graph.call("rehearse.eager_region", std::move(arguments));
   SegmentEnd ended = end(used, &region);
+  has_values_ = recording_.segments.values() != 0;
   ended.grad_enabled = grad_enabled;
   return {std::move(ended), region};
 }
@@ -116,13 +117,13 @@ std::vector<at::Tensor> SegmentRecorder::take_results(Node& region, const std::v
     fakes.push_back(std::move(fake));
   }
   recording_.begin_next_segment();
+  has_values_ = recording_.segments.values() != 0;
   return fakes;
 }
 
 std::optional<SegmentEnd> SegmentRecorder::end_for_good() {
-  const bool runs_backward = torch::autograd::get_current_graph_task_id() != -1;
   const bool differs = recording_.inputs.states().requires_grad_changed() || !caller_.has_process_modes();
-  if (runs_backward || differs) return std::nullopt;
+  if (caller_.runs_backward() || differs) return std::nullopt;
   try {
     recording_.inputs.for_each(
         [this](const at::Tensor& fake, const at::Tensor&) { recording_.values.check_history(fake); });

@@ -38,8 +38,9 @@ class SegmentRecorder {
   // The results of that region as fakes; undefined tensors stay undefined. The next segment begins here.
   std::vector<at::Tensor> take_results(graph::Node& region, const std::vector<at::Tensor>& real);
   // Ends the segment before something that no graph can hold. Returns nothing if running the recording would not
-  // reproduce the tensors that the code holds. This is so during a backward. It is also so if the code changed
-  // requires_grad of a real tensor, or the default dtype, or if an autograd function of the code made a tensor.
+  // reproduce the tensors that the code holds. This is so during a backward that the code runs. It is also so if the
+  // code changed requires_grad of a real tensor, or the default dtype, or if an autograd function of the code made a
+  // tensor.
   std::optional<SegmentEnd> end_for_good();
 
   // The last segment, which returns the graph's results. Null if no segment ended before.
@@ -50,7 +51,8 @@ class SegmentRecorder {
 
   bool was_cut() const noexcept { return was_cut_; }
   // True if a segment or an eager region has produced values, so that the code may hold results of a compiled graph.
-  bool has_values() const noexcept { return recording_.segments.values() != 0; }
+  // The segment in front of a refusal does not count, because it runs operator by operator.
+  bool has_values() const noexcept { return has_values_; }
 
  private:
   SegmentEnd end(const std::vector<graph::Node*>& used, const graph::Node* at);
@@ -62,6 +64,7 @@ class SegmentRecorder {
   CollectiveRecorder& collectives_;
   const CallerState& caller_;
   bool was_cut_ = false;
+  bool has_values_ = false;
 };
 
 }  // namespace rehearse::capture

@@ -12,8 +12,6 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/call/tensors_in.h"
-#include "capture/trace/caller/call_stack.h"
-#include "capture/trace/operators/treatment.h"
 
 namespace rehearse::capture {
 
@@ -194,11 +192,11 @@ void Values::check_history(const at::Tensor& fake) const {
                         "It would never run: register it on a result, outside of the captured function.", where);
   }
   if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
-  if (is_called_by(where, "torch::autograd::Function<")) {
-    throw NotCapturable("a custom autograd function is called on a tensor that is being captured",
-                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
-  }
-  throw NotCapturable(kGradientsInside, kCallOutside, where);
+  throw NotCapturable("a custom autograd function, backward() or grad() is called on a tensor that is being captured",
+                      "The backward of the function would be lost: wrap it in rehearse::opaque(). Call backward() and "
+                      "grad() outside of "
+                      "the captured function.",
+                      where);
 }
 
 std::vector<at::Tensor> Values::alive() {

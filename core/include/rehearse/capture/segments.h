@@ -95,6 +95,8 @@ struct SegmentListener {
   // The capture cannot go on because of `why`. Runs what was recorded and returns an answer that ends the capture. If
   // the answer does not end the capture, the user's code gets the refusal as an exception.
   virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
+  // True if the code is compared with one whole graph. Code that such a graph can hold then does not end a segment.
+  virtual bool expects_whole() const { return false; }
 };
 
 // Ends the segment, has the listener run the region, and returns the result with fakes in it (with real tensors if the

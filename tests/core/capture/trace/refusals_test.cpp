@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
 #include <sstream>
 
 #include <ATen/ATen.h>
@@ -67,6 +68,10 @@ TEST(CaptureRefusals, Hook_ThatReadsData) {
   });
   EXPECT_TRUE(has(said, "hook")) << said;
   EXPECT_TRUE(has(said, "needs the data of a fake tensor")) << said;
+  const std::string compares = refusal_of<NotCapturable>([](const at::Tensor& x) {
+    (x * 2).register_hook([](const at::Tensor& grad) { return at::equal(grad, grad) ? grad : grad * 2; });
+  });
+  EXPECT_TRUE(has(compares, "needs the data of a fake tensor")) << compares;
 }
 
 TEST(CaptureRefusals, Hook_OnAParameter) {
@@ -86,14 +91,22 @@ TEST(CaptureRefusals, RetainGrad_WhereItWouldMeanSomething) {
   EXPECT_TRUE(has(said, "retain_grad()")) << said;
   torch::nn::Linear linear(2, 2);
   const Function of_leaves = [&](const Tensors& x) {
-    x[0].retain_grad();
     linear->weight.retain_grad();
-    return Tensors{linear(x[0])};
+    const at::Tensor made = (x[0] * 2).detach().requires_grad_();
+    made.retain_grad();
+    return Tensors{linear(made) + x[0]};
   };
   const at::Tensor x = at::ones({2, 2}).requires_grad_();
   expect_same(trace(of_leaves, {x}, {}, named_tensors(*linear)), of_leaves, {x}, {linear->weight});
   const at::Tensor inner = x * 2;
-  EXPECT_THROW(trace(of_leaves, {inner}, {}, named_tensors(*linear)), NotCapturable);
+  // An argument is a leaf in one call, and none in the next one, and no guard tells the two calls apart.
+  for (const at::Tensor& argument : {x, inner}) {
+    const Function of_argument = [&](const Tensors& in) {
+      in[0].retain_grad();
+      return Tensors{linear(in[0])};
+    };
+    EXPECT_THROW(trace(of_argument, {argument}, {}, named_tensors(*linear)), NotCapturable);
+  }
   inner.retain_grad();  // outside of captures, retain_grad() is autograd's
   EXPECT_TRUE(inner.retains_grad());
 }
@@ -142,8 +155,13 @@ TEST(CaptureRefusals, Equal_IsAnsweredWhereItIsKnown) {
     const bool same = at::equal(x[0], x[0]), other = at::equal(x[0], x[1]);
     return Tensors{same && !other ? x[0] + 1 : x[0] - 1};
   };
-  const auto captured = trace(function, {at::ones({3}), at::ones({4})});
+  const auto captured = trace(function, {at::ones({3}, at::kLong), at::ones({4}, at::kLong)});
   EXPECT_EQ(targets(captured), (Names{"add.Scalar"}));
+  // A tensor with a NaN differs from itself, so the graph checks that there is none.
+  const auto checked = trace(function, {at::ones({3}), at::ones({4})});
+  EXPECT_EQ(targets(checked), (Names{"eq.Tensor", "all.default", "_assert_async.msg", "add.Scalar"}));
+  EXPECT_TRUE(replay(checked, {at::ones({3}), at::ones({4})})[0].equal(at::full({3}, 2.0F)));
+  EXPECT_ANY_THROW(replay(checked, {at::full({3}, std::nan("")), at::ones({4})}));
 }
 
 TEST(CaptureRefusals, OutlivingTensor_IsReportedWithTheLineThatMadeIt) {

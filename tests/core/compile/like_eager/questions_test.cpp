@@ -1,10 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // LibTorch's functions that answer a question about tensors and return no tensor. During a capture, the capture gives
 // the answer.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/nn/modules/activation.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
+
+#include "core/compile/like_eager/like_eager.h"
+
+// Functions of a user may have the names of LibTorch's. No answer depends on a user's name.
+namespace at {
+
+struct Filled {
+  double value;
+};
+// at::tensor() of LibTorch writes to the memory of an empty tensor, this one does not.
+Tensor tensor(const Filled& filled) { return empty({2}).fill_(filled.value); }
+
+}  // namespace at
+
+namespace mine::torch::autograd {
+
+template <class T>
+struct Function {
+  static T apply(const at::Tensor& x) { return x.is_view() ? 1 : 2; }
+};
+std::int64_t grad(const at::Tensor& x) { return at::ones_like(x).numel(); }
+std::int64_t _wrap_outputs(const at::Tensor& x) { return x.is_leaf() ? 1 : 2; }
+
+}  // namespace mine::torch::autograd
 
 namespace rehearse::compiler::questions_test {
 namespace {
@@ -65,6 +103,275 @@ TEST(Questions, AboutALayoutThatDependsOnData_AreAnsweredAsInEagerMode) {
       }
     }
   }
+}
+
+using rehearse_test::Tensors;
+
+bool my_multi_head_attention_forward(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
+bool zero_grad(const at::Tensor& x) { return x.requires_grad(); }
+
+struct AsksForward : torch::autograd::Function<AsksForward> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
+    return x * (x.is_view() ? 2 : 3);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0] * 2};
+  }
+};
+
+struct Asked {
+  const char* name;
+  std::int64_t (*answer)(const at::Tensor& x);
+};
+
+// Each question that compile() answers without reading data, and others beside it. x: [2, 2].
+const Asked kAsked[] = {
+    {"equal: a tensor and itself", [](const at::Tensor& x) -> std::int64_t { return at::equal(x, x); }},
+    {"equal: a computed tensor and itself",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = x * 2;
+       return at::equal(y, y);
+     }},
+    {"equal: integers",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = x.isnan();
+       return at::equal(y, y);
+     }},
+    {"equal: complex numbers",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = at::complex(at::zeros({2, 2}), x.detach());
+       return at::equal(y, y);
+     }},
+    {"equal: other sizes", [](const at::Tensor& x) -> std::int64_t { return at::equal(x, x.sum(0)); }},
+    {"equal: other dtypes", [](const at::Tensor& x) -> std::int64_t { return at::equal(x, x.isnan()); }},
+    {"equal: undefined tensors", [](const at::Tensor& x) -> std::int64_t { return at::equal(x, at::Tensor()); }},
+    {"equal: by a user's attention",
+     [](const at::Tensor& x) -> std::int64_t { return my_multi_head_attention_forward(x, x.clone()); }},
+    {"allclose", [](const at::Tensor& x) -> std::int64_t { return at::allclose(x, x); }},
+    {"is_nonzero", [](const at::Tensor& x) -> std::int64_t { return at::is_nonzero(x.isnan().any()); }},
+    {"item: a constant", [](const at::Tensor&) -> std::int64_t { return at::tensor(3).item<int>(); }},
+    {"item: a constant that was changed",
+     [](const at::Tensor& x) -> std::int64_t { return at::tensor(3).add_(x.isnan().sum()).item<int>(); }},
+    {"item: a user's at::tensor()",
+     [](const at::Tensor&) -> std::int64_t { return at::tensor(at::Filled{3}).sum().item<int>(); }},
+    {"size(): of nonzero()", [](const at::Tensor& x) -> std::int64_t { return x.isnan().nonzero().size(0); }},
+    {"is_view: an argument", [](const at::Tensor& x) -> std::int64_t { return x.is_view(); }},
+    {"is_view: a view", [](const at::Tensor& x) -> std::int64_t { return (x * 2).t().is_view(); }},
+    {"is_view: detached", [](const at::Tensor& x) -> std::int64_t { return (x * 2).detach().is_view(); }},
+    {"is_view: by a user's autograd",
+     [](const at::Tensor& x) { return mine::torch::autograd::Function<std::int64_t>::apply(x.t()); }},
+    {"is_view: in a Function's forward",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::NoGradGuard no_grad;
+       return AsksForward::apply(at::ones({2}).t()).sum().item<std::int64_t>() + x.dim();
+     }},
+    {"_base", [](const at::Tensor& x) -> std::int64_t { return (x * 2).t()._base().stride(0); }},
+    {"is_leaf: an argument", [](const at::Tensor& x) -> std::int64_t { return x.is_leaf(); }},
+    {"is_leaf: a computed tensor", [](const at::Tensor& x) -> std::int64_t { return (x * 2).is_leaf(); }},
+    {"is_leaf: without history", [](const at::Tensor& x) -> std::int64_t { return x.isnan().is_leaf(); }},
+    {"is_leaf: by a user's autograd", [](const at::Tensor& x) { return mine::torch::autograd::_wrap_outputs(x * 2); }},
+    {"is_leaf: a view whose base got a history",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor base = at::zeros({4, 2}), view = base.slice(0, 0, 2);
+       base.slice(0, 2, 4).add_(x);
+       return view.is_leaf() * 2 + view.requires_grad();
+     }},
+    {"is_leaf: that view, after its grad_fn()",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor base = at::zeros({4, 2}), view = base.slice(0, 0, 2);
+       base.slice(0, 2, 4).add_(x);
+       const bool has_step = view.grad_fn() != nullptr;
+       return view.is_leaf() * 2 + has_step;
+     }},
+    {"output_nr: an argument", [](const at::Tensor& x) { return static_cast<std::int64_t>(x.output_nr()); }},
+    {"output_nr: a chunk",
+     [](const at::Tensor& x) { return static_cast<std::int64_t>((x * 2).chunk(2)[1].output_nr()); }},
+    {"output_nr: without history",
+     [](const at::Tensor& x) { return static_cast<std::int64_t>(x.isnan().chunk(2)[1].output_nr()); }},
+    {"grad_fn: its name",
+     [](const at::Tensor& x) {
+       const auto step = (x * 2).sin().grad_fn();
+       return static_cast<std::int64_t>(step ? step->name().size() : 0);
+     }},
+    {"grad_fn: without history", [](const at::Tensor& x) -> std::int64_t { return x.isnan().grad_fn() == nullptr; }},
+    {"is_view: a view, twice",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = (x * 2).t();
+       return y.is_view() + 2 * y.is_view() + 4 * y.detach().is_view();
+     }},
+    {"is_leaf: behind a read",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = x.detach() * 2;
+       return y.isnan().any().item<bool>() * 2 + y.is_leaf() + 4 * x.is_leaf() + 8 * x.output_nr();
+     }},
+    {"retains_grad: an argument", [](const at::Tensor& x) -> std::int64_t { return x.retains_grad(); }},
+    {"retains_grad: a computed tensor", [](const at::Tensor& x) -> std::int64_t { return (x * 2).retains_grad(); }},
+    {"name", [](const at::Tensor& x) { return static_cast<std::int64_t>(x.name().size()); }},
+    {"grad_dtype", [](const at::Tensor& x) { return static_cast<std::int64_t>(x.grad_dtype().value_or(at::kDouble)); }},
+    {"requires_grad",
+     [](const at::Tensor& x) -> std::int64_t { return x.requires_grad() + 2 * x.isnan().requires_grad(); }},
+    {"requires_grad: by a user's zero_grad()", [](const at::Tensor& x) -> std::int64_t { return zero_grad(x * 2); }},
+    {"ones_like: by a user's grad()", [](const at::Tensor& x) { return mine::torch::autograd::grad(x); }},
+    {"is_inference", [](const at::Tensor& x) -> std::int64_t { return x.is_inference() + 2 * (x * 2).is_inference(); }},
+};
+
+// The same question is asked of a leaf, of a result that has a name and retains its gradient, of a view that is the
+// second output of its node, and of tensors with a NaN.
+Tensors asked_tensors() {
+  const at::Tensor leaf = at::ones({2, 2}).requires_grad_(), base = at::ones({4, 2}).requires_grad_();
+  at::Tensor with_nan = at::ones({2, 2});
+  with_nan[0][1] = std::nan("");
+  const at::Tensor result = leaf * 2;
+  result.retain_grad();
+  torch::autograd::impl::set_name(result, "result");
+  at::Tensor no_dtype = at::ones({2, 2}).requires_grad_();
+  no_dtype.set_grad_dtype(std::nullopt);
+  return {leaf, result, (base * 2).chunk(2)[1], with_nan, with_nan.clone().requires_grad_(), no_dtype, leaf.detach()};
+}
+
+// Calls the function for each tensor, and for some again. One graph may hold the code for some tensors only: then it
+// throws for the others, and refuses code that asks about more than it knows.
+void expect_answers(const Asked& asked, CompileOptions options) {
+  const auto function = [answer = asked.answer](const at::Tensor& x) {
+    const std::int64_t number = answer(x);
+    return x.detach().nan_to_num() * (number + 2);
+  };
+  auto compiled = compile(function, options);
+  const Tensors tensors = asked_tensors();
+  for (std::size_t i = 0; i < tensors.size() + 3; ++i) {
+    const at::Tensor& x = tensors[i % tensors.size()];
+    std::optional<at::Tensor> expected, answered;
+    std::string refused;
+    try {
+      expected = function(x);
+    } catch (const std::exception&) {
+    }
+    try {
+      answered = compiled(x);
+    } catch (const std::exception& error) {
+      refused = error.what();
+    }
+    if (options.fullgraph && !answered) continue;
+    ASSERT_EQ(answered.has_value(), expected.has_value()) << i << " " << refused.substr(0, 200);
+    if (!answered) continue;
+    EXPECT_TRUE(answered->equal(*expected)) << i << " " << *answered << *expected;
+  }
+}
+
+TEST(Questions, AnsweredWithoutData_AreAnsweredAsInEagerMode) {
+  for (const Asked& asked : kAsked) {
+    SCOPED_TRACE(asked.name);
+    expect_answers(asked, {});
+    expect_answers(asked, {.verify = Verify::Always});
+    expect_answers(asked, {.fullgraph = true});
+  }
+}
+
+using Called = std::function<at::Tensor(const at::Tensor&)>;
+
+struct CallsInForward : torch::autograd::Function<CallsInForward> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x, const Called& called) {
+    return called(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0] * 7, at::Tensor()};
+  }
+};
+
+// Gives the result of a call in the forward of a custom Function, and that of a call in a gradient hook.
+Tensors call_in_autograd(const Called& called) {
+  const at::Tensor x = at::arange(4.0).view({2, 2}).requires_grad_();
+  const at::Tensor y = CallsInForward::apply(x, called);
+  const at::Tensor z = x * y.detach();
+  z.register_hook([&called](const at::Tensor& gradient) { return called(gradient); });
+  (z * 3 + y.sum()).sum().backward();
+  return {y, x.grad()};
+}
+
+// The code around a compiled function belongs to autograd. The function itself neither is a custom Function nor calls
+// backward().
+TEST(Questions, InAFunctionAndInAHook_AreAnsweredAsInEagerMode) {
+  using Code = at::Tensor (*)(const at::Tensor& x);
+  const Code codes[] = {
+      [](const at::Tensor& x) { return x.is_view() ? x * 2 : x * 3; },
+      [](const at::Tensor& x) { return at::ones_like(x) * x; },
+      [](const at::Tensor& x) { return x.t().is_view() ? x * 2 : x * 3; },
+      [](const at::Tensor& x) { return (x * 2).is_leaf() ? x * 2 : x * 3; },
+      [](const at::Tensor& x) { return x.sum().item<double>() > 5 ? x * 2 : x * 3; },
+      [](const at::Tensor& x) { return x.data() * 2; },
+      [](const at::Tensor& x) {
+        const at::Tensor y = x.sum().item<double>() > 5 ? x * 2 : x * 3;
+        return at::ones_like(y) * y.data();
+      },
+      [](const at::Tensor& x) {
+        at::AutoGradMode on(true);
+        const at::Tensor y = x.detach().requires_grad_();
+        return torch::autograd::grad({y.sin().sum()}, {y})[0] + x;
+      },
+  };
+  for (const Code code : codes) {
+    SCOPED_TRACE(&code - codes);
+    const Tensors expected = call_in_autograd(code);
+    for (const CompileOptions& options :
+         {CompileOptions{}, CompileOptions{.backend = "eager"}, CompileOptions{.verify = Verify::Always}}) {
+      auto compiled = compile(code, options);
+      for (int call = 0; call < 3; ++call) {
+        const Tensors found = call_in_autograd([&](const at::Tensor& x) { return compiled(x); });
+        EXPECT_TRUE(found[0].equal(expected[0])) << found[0];
+        EXPECT_TRUE(found[1].equal(expected[1])) << found[1];
+      }
+    }
+  }
+}
+
+TEST(Questions, InAHook_CodeWithoutQuestionsIsOneGraph) {
+  auto compiled = compile([](const at::Tensor& x) { return at::ones_like(x) * x.sin(); }, {.fullgraph = true});
+  for (int call = 0; call < 2; ++call) call_in_autograd([&](const at::Tensor& x) { return compiled(x); });
+  EXPECT_EQ(compiled.stats().eager_calls, 0);
+  EXPECT_EQ(compiled.stats().hits, 4 - compiled.stats().compiles);
+}
+
+// A leaf keeps its gradient by itself, and another argument only after retain_grad().
+TEST(Questions, RetainGrad_MeansTheSameForEachArgument) {
+  auto compiled = compile([](const at::Tensor& x) {
+    x.retain_grad();
+    return x * 2;
+  });
+  for (int call = 0; call < 4; ++call) {
+    const at::Tensor leaf = at::ones({2}).requires_grad_();
+    const at::Tensor x = call < 2 ? leaf : leaf * 3;
+    compiled(x).sum().backward();
+    ASSERT_TRUE(x.grad().defined());
+    EXPECT_TRUE(x.grad().equal(at::full({2}, 2.0F)));
+  }
+}
+
+// LibTorch's attention compares its arguments by equal(). The result differs in bits only if it takes another branch.
+TEST(Questions, Attention_TakesEagerModesBranch) {
+  torch::nn::MultiheadAttention attention(8, 2);
+  const auto forward = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    return std::get<0>(attention->forward(q, k, v));
+  };
+  const at::Tensor x = at::randn({3, 2, 8}), y = at::randn({3, 2, 8});
+  at::Tensor with_nan = x.clone();
+  with_nan[0][0][0] = std::nan("");
+  for (const Verify verify : {Verify::FirstHit, Verify::Always}) {
+    auto compiled = compile(forward, {.verify = verify});
+    for (const auto& [q, k, v] : {std::tuple(x, x, x), std::tuple(x, y, y), std::tuple(x, x.clone(), x.clone()),
+                                  std::tuple(with_nan, with_nan, with_nan), std::tuple(x, x, x)}) {
+      EXPECT_TRUE(compiled(q, k, v).nan_to_num().equal(forward(q, k, v).nan_to_num()));
+    }
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  }
+  // One graph holds one branch, and checks at run time that it is the right one.
+  auto whole = compile([&](const at::Tensor& z) { return forward(z, z, z); }, {.fullgraph = true});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(whole(x).equal(forward(x, x, x)));
+  EXPECT_EQ(whole.stats().graphs, 1);
+  EXPECT_THAT([&] { whole(with_nan); },
+              ::testing::ThrowsMessage<std::exception>(::testing::HasSubstr("has a NaN now")));
+  EXPECT_TRUE(whole(y).equal(forward(y, y, y)));
 }
 
 }  // namespace
