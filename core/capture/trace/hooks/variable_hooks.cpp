@@ -74,6 +74,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     const at::Tensor tensor = asked_of(self);
     const auto asking = let_autograd_ask();
     if (!is_result_of_graph(tensor)) return autograd_._register_hook(tensor, std::move(hook));
+    refuse_lost_gradient(self, "a hook is registered on");
     return autograd_._register_hook(tensor, [hook = std::move(hook)](const TensorBase& gradient) {
       return gradient.defined() ? hook(gradient) : TensorBase();
     });
@@ -85,8 +86,10 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       refuse(*tracer, {"retain_grad() is called on a tensor that is being captured",
                        "Return the tensor, and call retain_grad() outside of the captured function.", call_stack()});
     }
+    const at::Tensor tensor = asked_of(self);
     const auto asking = let_autograd_ask();
-    autograd_.retain_grad(asked_of(self));
+    if (is_result_of_graph(tensor)) refuse_lost_gradient(self, "retain_grad() is called on");
+    autograd_.retain_grad(tensor);
   }
   void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
                  std::optional<bool> retain_graph, bool create_graph) const override {
@@ -234,6 +237,18 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     if (!impl || tracer->recording().inputs.find(impl->id())) return;
     if (is_asked_for_function(*tracer) || tracer->caller().is_in_gradients()) return;
     tracer->end_with(refusal_of(question));
+  }
+
+  // Between two results of a graph, gradients flow inside of the graph, where no hook sees them.
+  static void refuse_lost_gradient(const TensorBase& self, const char* what) {
+    Tracer* const tracer = Tracer::current();
+    if (!tracer || !tracer->rest()) return;
+    const auto* const impl = dynamic_cast<const FakeImpl*>(self.unsafeGetTensorImpl());
+    if (!impl || !tracer->recording().values.have_used(impl->id())) return;
+    tracer->end_with({std::string(what) +
+                          " a tensor behind a read or an eager region of a captured function, in front of which other "
+                          "tensors were computed from it",
+                      "Do it in front of that.", call_stack()});
   }
 
   static NotCapturable refusal_of(const char* question) {

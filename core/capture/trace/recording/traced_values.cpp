@@ -251,6 +251,23 @@ void Values::disown(const at::Tensor& fake) {
   std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
 }
 
+bool Values::have_used(std::uint64_t id) const {
+  const auto used = values_.find(id);
+  if (used == values_.end() || used->second.node == nullptr) return false;
+  std::vector<const Node*> users = {used->second.node};
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    for (const Node* user : users[i]->users()) {
+      if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(user);
+    }
+  }
+  return std::any_of(values_.begin(), values_.end(), [&](const auto& each) {
+    const Value& value = each.second;
+    const Node* const node = value.node != nullptr ? value.node : value.producer;
+    return each.first != id && value.requires_grad && !value.tensor->expired() &&
+           std::find(users.begin(), users.end(), node) != users.end();
+  });
+}
+
 const exec::CallSite* Values::find_outlived(const std::vector<at::Tensor>& results) const {
   for (const Made& made : made_) {
     const auto alive = made.tensor.lock();

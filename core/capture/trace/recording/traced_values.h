@@ -63,6 +63,9 @@ class Values {
   // Declares that the holder of this fake will not use it, so that the fake may outlive the capture.
   void disown(const at::Tensor& fake);
 
+  // True if the code holds a tensor that requires grad and that a segment computed from the tensor with this id.
+  bool have_used(std::uint64_t id) const;
+
   // Looks for a fake that would outlive the capture: it is alive and not among `results`. Returns the line that made
   // the fake. Null if there is no such fake.
   const exec::CallSite* find_outlived(const std::vector<at::Tensor>& results) const;

@@ -15,6 +15,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/checkpoint.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "core/compile/error_of.h"
 
@@ -179,6 +180,41 @@ TEST(TensorHooks, BehindARead_IsRefused) {
     EXPECT_TRUE(x.grad().equal(same.grad())) << call;
   }
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("in front of a read or an eager region"));
+}
+
+// The graph in front of the read has used the tensor, so its gradient flows inside of the graph. The first call throws
+// if the hook would miss it. Later calls run in eager mode.
+TEST(TensorHooks, BehindARead_SeeTheWholeGradientOrThrow) {
+  struct Given {
+    bool uses_it, retains;
+  };
+  for (const auto [uses_it, retains] :
+       {Given{true, false}, Given{true, true}, Given{false, false}, Given{false, true}}) {
+    const auto function = [=](const at::Tensor& x) {
+      const at::Tensor y = x.sin(), z = (uses_it ? y : x).cumsum(0), of_numbers = y.detach().exp();
+      if ((x.sum() > -100).item<bool>() && retains) y.retain_grad();
+      if (!retains) y.register_hook([](const at::Tensor& g) { return g * 2; });
+      return std::vector<at::Tensor>{y, z + y * of_numbers};
+    };
+    const auto gradients = [](auto& called) {
+      const at::Tensor x = at::full({3}, 0.5).requires_grad_();
+      const std::vector<at::Tensor> results = called(x);
+      results[1].sum().backward();
+      const at::Tensor& y = results[0];
+      return std::pair(x.grad(), y.retains_grad() ? y.grad() : at::Tensor());
+    };
+    auto compiled = compile(function);
+    if (uses_it) {
+      EXPECT_THROW(gradients(compiled), capture::NotCapturable);
+    }
+    for (int call = 0; call < 2; ++call) {
+      const auto [of_x, of_y] = gradients(compiled);
+      const auto [expected_of_x, expected_of_y] = gradients(function);
+      EXPECT_TRUE(of_x.equal(expected_of_x)) << uses_it << retains << call;
+      EXPECT_EQ(of_y.defined(), expected_of_y.defined());
+      EXPECT_TRUE(!of_y.defined() || of_y.equal(expected_of_y)) << uses_it << retains << call;
+    }
+  }
 }
 
 }  // namespace
