@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/script.h>
@@ -141,6 +142,44 @@ TEST(DdpReads, AMixtureOfExperts_IsNoChangeInTheSecondCall) {
                                [&](RankContext& ctx) { expect_routed_like_eager_ddp(ctx, backend, form); });
     }
   }
+}
+
+// A graph has one autograd node for all its results. Here these are the changed argument and, because of the read, the
+// sum of the parameter.
+struct ChangesItsArgumentImpl : torch::nn::Module {
+  explicit ChangesItsArgumentImpl(bool returns_it) : returns_it(returns_it) {}
+  std::vector<at::Tensor> forward(const at::Tensor& x) {
+    x.zero_();
+    const bool positive = (weight.sum() > 0).item<bool>();
+    return returns_it ? std::vector<at::Tensor>{weight, x} : std::vector<at::Tensor>{positive ? weight : weight * 2};
+  }
+
+  const bool returns_it;
+  at::Tensor weight = register_parameter("weight", at::ones({4}));
+};
+TORCH_MODULE(ChangesItsArgument);
+
+// docs/COMPILE.md lists the error of compiled code, and how to avoid it.
+TEST(DdpReads, ABackwardThatBeginsAtAChangedArgument) {
+  rehearse_test::run_ranks({.ranks = 2, .seed = 7}, [](RankContext& ctx) {
+    for (const bool returns_it : {false, true}) {
+      DistributedDataParallel ddp(ChangesItsArgument(returns_it), ctx.group(), {.find_unused_parameters = true});
+      const auto gradient = [](auto& called) {
+        const at::Tensor leaf = at::ones({4}).requires_grad_(), x = leaf * 1.5;
+        called(x);
+        x.sum().backward();
+        return leaf.grad();
+      };
+      EXPECT_TRUE(gradient(ddp).equal(at::zeros({4})));
+      auto compiled = compile(ddp);
+      if (returns_it) {
+        EXPECT_TRUE(gradient(compiled).equal(at::zeros({4})));
+      } else {
+        EXPECT_THAT([&] { gradient(compiled); },
+                    testing::ThrowsMessage<std::exception>(testing::HasSubstr("to mark a variable ready only once")));
+      }
+    }
+  });
 }
 
 TEST(DdpReads, SegmentsAreSplitAndGradientsAreReduced) {
