@@ -32,11 +32,17 @@ struct Options {
   std::uint64_t seed = 1;
   int statements = 14;
   int jobs = 1;
-  bool show = false, keep_going = false, errors_are_remarks = false;
+  bool show = false, keep_going = false, errors_are_remarks = false, refusals = false, brief = false;
   std::vector<std::string> settings, only, without;
 };
 
-constexpr std::size_t kSettingsMax = 32;
+constexpr std::size_t kSettingsMax = 32, kKindsMax = 64;
+
+// The findings and remarks of one kind.
+struct Kind {
+  char name[100];
+  std::uint64_t count, programs, first, last;  // the first and last seeds
+};
 
 // Progress that workers report in memory shared by all processes.
 struct Progress {
@@ -45,6 +51,20 @@ struct Progress {
   bool generates;
   std::uint64_t programs, wide, cases, findings, remarks, statements;
   std::uint64_t refused[kSettingsMax], hits[kSettingsMax], checked[kSettingsMax];
+  Kind kinds[kKindsMax];
+
+  void add(const Kind& added) {
+    for (Kind& kind : kinds) {
+      if (kind.count != 0 && std::string(kind.name) != added.name) continue;
+      const bool is_first = kind.count == 0;
+      std::snprintf(kind.name, sizeof kind.name, "%s", added.name);
+      kind.programs += is_first || kind.last != added.last ? added.programs : 0;
+      kind.count += added.count;
+      kind.first = is_first ? added.first : std::min(kind.first, added.first);
+      kind.last = added.last;
+      return;
+    }
+  }
 };
 
 std::vector<std::string> chosen_families(const Options& options) {
@@ -154,11 +174,16 @@ class Job {
   // further differences of this kind, and for a difference that shrinks to the same operations as an earlier one. The
   // job reports the deaths of its workers, and shrinks only the first death.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
+    if (verdict.kind.starts_with(kRefused) && !options_.refusals) return;
+    Kind kind{{}, 1, 1, seed, seed};
+    std::snprintf(kind.name, sizeof kind.name, "%s", verdict.kind.c_str());
+    progress_.add(kind);
     if (is_remark(verdict)) {
       ++progress_.remarks;
       return say(seed, setting, verdict, "a remark");
     }
     ++progress_.findings;
+    if (options_.brief) return say(seed, setting, verdict, "not shrunk");
     if (!kinds_.insert(verdict.kind).second) return say(seed, setting, verdict, "as before");
     silence_warnings();
     const Program program = prepared(generate(seed, recipe_), setting);
@@ -192,6 +217,9 @@ Progress sum_of(const Progress* jobs, int count) {
     sum.findings += jobs[i].findings;
     sum.remarks += jobs[i].remarks;
     sum.statements += jobs[i].statements;
+    for (const Kind& kind : jobs[i].kinds) {
+      if (kind.count > 0) sum.add(kind);
+    }
     for (std::size_t s = 0; s < kSettingsMax; ++s) {
       sum.refused[s] += jobs[i].refused[s];
       sum.hits[s] += jobs[i].hits[s];
@@ -239,6 +267,11 @@ int fuzz(const Options& options) {
                 static_cast<unsigned long long>(sum.checked[i]), static_cast<unsigned long long>(sum.hits[i]),
                 static_cast<unsigned long long>(sum.refused[i]));
   }
+  for (const Kind& kind : sum.kinds) {
+    if (kind.count == 0) continue;
+    std::printf("  %llu times in %llu programs, first seed %llu: %s\n", static_cast<unsigned long long>(kind.count),
+                static_cast<unsigned long long>(kind.programs), static_cast<unsigned long long>(kind.first), kind.name);
+  }
   return sum.findings > 0 || died ? 1 : 0;
 }
 
@@ -255,6 +288,8 @@ int run(int argc, char** argv) {
   app.add_option("--without", options.without, "all families but these")->delimiter(',');
   app.add_flag("--show", options.show, "print each program, and why it is refused");
   app.add_flag("--keep-going", options.keep_going, "go on after a finding");
+  app.add_flag("--brief", options.brief, "print a line for each finding, and do not shrink it");
+  app.add_flag("--refusals", options.refusals, "a refusal that docs/COMPILE.md does not list is a finding");
   app.add_flag("--errors-are-remarks", options.errors_are_remarks,
                "an error of compiled code where eager mode works is told, and is no finding");
   CLI11_PARSE(app, argc, argv);

@@ -18,9 +18,9 @@ constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
 // compile() may refuse a whole program because of one of these families, so only one program in kSeldomIn uses each.
-constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",    "out",
-                                   "unbacked", "member",    "eager_region", "opaque",  "state",
-                                   "thread",   "argument",  "facts",        "storage", "versions"};
+constexpr const char* kSeldom[] = {"swallow", "generator",    "flags",    "form",   "out",      "unbacked",
+                                   "member",  "eager_region", "opaque",   "state",  "thread",   "argument",
+                                   "facts",   "storage",      "versions", "single", "function", "kept_hook"};
 constexpr int kSeldomIn = 12;
 constexpr int kOthersIn = 4;  // a program leaves out about one in kOthersIn of the other families
 
@@ -87,15 +87,19 @@ class Generator {
   }
 
   void make_arguments() {
+    const bool mixed = below(4) == 0, odd = below(3) == 0;
     const std::size_t count = 1 + static_cast<std::size_t>(below(static_cast<int>(kArgumentsMax)));
     for (std::size_t i = 0; i < count; ++i) {
       Argument argument;
       argument.sizes = sizes();
       if (i > 0 && below(5) == 0) argument.dtype = below(2) == 0 ? at::kLong : at::kBool;
-      if (argument.dtype == at::kDouble) argument.form = form(i);
+      if (mixed && argument.is_floating() && below(2) == 0) argument.dtype = at::kFloat;
+      if (argument.is_floating()) argument.form = form(i);
       if (argument.form == Form::Overlapping || argument.form == Form::SameAsBefore) {
         argument.sizes = program_.arguments.back().sizes;
+        argument.dtype = program_.arguments.back().dtype;
       }
+      argument.odd = odd && argument.is_floating() && below(2) == 0;
       program_.arguments.push_back(argument);
     }
   }
@@ -103,7 +107,7 @@ class Generator {
   Form form(std::size_t place) {
     static constexpr Form kForms[] = {Form::Plain,    Form::Plain, Form::Leaf,       Form::Leaf,
                                       Form::Computed, Form::View,  Form::Transposed, Form::Sliced};
-    if (place > 0 && below(12) == 0 && program_.arguments.back().dtype == at::kDouble) {
+    if (place > 0 && below(12) == 0 && program_.arguments.back().is_floating()) {
       Argument& before = program_.arguments.back();
       if (before.form == Form::Plain && !before.sizes.empty() && below(2) == 0) return Form::Overlapping;
       return Form::SameAsBefore;

@@ -22,6 +22,8 @@ namespace rehearse_test::differential {
 inline constexpr std::int64_t kWidth = 4;
 
 const std::vector<std::string>& layer_kinds();
+// Whether layers of a kind compute in single precision.
+bool is_single_layer(const std::string& kind);
 
 // A module whose forward() interprets a program. It owns the program's layers and the tensors of free_tensors().
 struct Net : torch::nn::Module {

@@ -19,7 +19,7 @@ const std::vector<Operation>& operations() {
          {pointwise_operations, reducing_operations, matrix_operations, view_operations, changing_operations,
           filling_operations, joining_operations, indexing_operations, drawing_operations, control_operations,
           module_operations, mode_operations, collective_operations, keeping_operations, state_operations,
-          unguarded_operations}) {
+          unguarded_operations, loss_operations}) {
       for (Operation& each : part()) table.push_back(std::move(each));
     }
     return table;

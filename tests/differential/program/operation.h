@@ -82,5 +82,6 @@ Operations collective_operations();
 Operations keeping_operations();
 Operations state_operations();
 Operations unguarded_operations();
+Operations loss_operations();
 
 }  // namespace rehearse_test::differential

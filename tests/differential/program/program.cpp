@@ -58,6 +58,13 @@ Program with_counted_writes(Program program) {
   return program;
 }
 
+bool has_singles(const Program& program) {
+  const auto is_single = [](const Argument& argument) { return argument.dtype == c10::ScalarType::Float; };
+  return std::any_of(program.arguments.begin(), program.arguments.end(), is_single) ||
+         std::any_of(program.layers.begin(), program.layers.end(), is_single_layer) ||
+         families_of(program.statements).contains("single");
+}
+
 int values_of(const Program& program) {
   int values = program.first_free() + static_cast<int>(free_names().size());
   for_each_statement(program.statements, [&](const Statement& statement) {

@@ -64,6 +64,9 @@ struct Argument {
   std::vector<Size> sizes;
   c10::ScalarType dtype = c10::ScalarType::Double;
   Form form = Form::Plain;
+  bool odd = false;  // some elements are NaN or infinite
+
+  bool is_floating() const { return dtype == c10::ScalarType::Double || dtype == c10::ScalarType::Float; }
 };
 
 // The tensors from which the test runs the backward: results, and arguments that have a history.
@@ -97,6 +100,8 @@ bool communicates(const std::vector<Statement>& statements);
 // counts.
 bool has_uncounted_writes(const std::vector<Statement>& statements);
 Program with_counted_writes(Program program);
+// Returns whether parts of the program compute in single precision.
+bool has_singles(const Program& program);
 // How many values the program has: one more than the largest number of a value.
 int values_of(const Program& program);
 

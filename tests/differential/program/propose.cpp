@@ -62,7 +62,7 @@ bool Proposer::suits(int value, char wants) const {
   if (!found.defined() || found.numel() > kElementsMax) return false;
   switch (wants) {
     case 'f':
-      return found.scalar_type() == at::kDouble;
+      return found.scalar_type() == at::kDouble || found.scalar_type() == at::kFloat;
     case 'b':
       return found.scalar_type() == at::kBool;
     case 'i':

@@ -171,7 +171,8 @@ std::string text_of(const Argument& argument) {
                                                ? std::to_string(size.fixed)
                                                : std::string(1, static_cast<char>('N' + size.varies)));
   }
-  return (text.empty() ? "[" : text) + "] " + c10::toString(argument.dtype) + text_of(argument.form);
+  return (text.empty() ? "[" : text) + "] " + c10::toString(argument.dtype) + text_of(argument.form) +
+         (argument.odd ? ", with NaN and infinity" : "");
 }
 
 const char* text_of(Backward backward) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "differential/run/observe.h"
@@ -12,6 +13,9 @@ namespace rehearse_test::differential {
 
 // True for the error of a backward that needs a tensor which was changed in place.
 bool changed_since(const std::string& error);
+
+// True if compiled code alone throws DDP's error about a parameter that two backwards reach.
+bool is_marked_ready_twice(const Difference& difference);
 
 // Compares like compare(), with one exception. After the call, the caller may change a tensor that the backward needs.
 // Then eager mode refuses the backward, but a graph may have its own copy of the tensor (docs/COMPILE.md). If only the
@@ -38,6 +42,12 @@ bool misses_an_error(const Outcome& outcome);
 // unused if only changed arguments lead to it. A graph drops unused code, inside blocks too, so it does not throw the
 // errors of this code.
 bool is_error_of_eager_alone(const Outcome& outcome);
+
+// True for a refusal that docs/COMPILE.md lists and that a program with these families of statements may cause.
+bool is_documented_refusal(const std::string& refusal, const std::set<std::string>& families);
+
+// The same for an error of compiled code alone. Calls behind the error run eagerly, or the error names a cure.
+bool is_documented_error(const Difference& difference, const std::set<std::string>& families);
 
 // True if a result is a new tensor in eager mode, but an earlier tensor in the graph, because a checkpoint's code
 // returns a tensor from outside. (For example, dropout() in evaluation mode returns its argument.) A compiled

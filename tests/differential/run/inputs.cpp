@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "differential/run/inputs.h"
 
+#include <limits>
+
 #include <ATen/CPUGeneratorImpl.h>
 
 namespace rehearse_test::differential {
@@ -14,11 +16,17 @@ std::vector<std::int64_t> sizes_of(const Argument& argument, const CallSpec& cal
   return sizes;
 }
 
-at::Tensor values(std::vector<std::int64_t> sizes, c10::ScalarType dtype, at::Generator& generator) {
+at::Tensor values(std::vector<std::int64_t> sizes, const Argument& argument, at::Generator& generator) {
   const at::Tensor drawn = at::rand(sizes, generator, at::kDouble);
-  if (dtype == at::kBool) return drawn > 0.4;
-  if (dtype == at::kLong) return (drawn * 2).to(at::kLong);
-  return drawn * 2 - 1;
+  if (argument.dtype == at::kBool) return drawn > 0.4;
+  if (argument.dtype == at::kLong) return (drawn * 2).to(at::kLong);
+  at::Tensor numbers = drawn * 2 - 1;
+  if (argument.odd) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    numbers.masked_fill_(drawn < 0.2, kInfinity).masked_fill_(drawn < 0.14, -kInfinity);
+    numbers.masked_fill_(drawn < 0.07, std::numeric_limits<double>::quiet_NaN());
+  }
+  return numbers.to(argument.dtype);
 }
 
 // Another form of a tensor with the same sizes. It requires a gradient if `form` does.
@@ -53,8 +61,8 @@ class Maker {
   }
 
  private:
-  at::Tensor leaf(const std::vector<std::int64_t>& sizes, c10::ScalarType dtype) {
-    made_.leaves.push_back(values(sizes, dtype, generator_).requires_grad_());
+  at::Tensor leaf(const std::vector<std::int64_t>& sizes, const Argument& argument) {
+    made_.leaves.push_back(values(sizes, argument, generator_).requires_grad_());
     return made_.leaves.back();
   }
 
@@ -64,43 +72,43 @@ class Maker {
       case Form::Plain:
         break;
       case Form::Leaf:
-        return leaf(sizes, argument.dtype);
+        return leaf(sizes, argument);
       case Form::Computed:
-        return leaf(sizes, argument.dtype) * 1.5;
+        return leaf(sizes, argument) * 1.5;
       case Form::View:
-        return (leaf(sizes, argument.dtype) * 1.5).unsqueeze(0)[0];
+        return (leaf(sizes, argument) * 1.5).unsqueeze(0)[0];
       case Form::Transposed:
-        return transposed(sizes, argument.dtype);
+        return transposed(sizes, argument);
       case Form::Sliced:
-        return sliced(sizes, argument.dtype);
+        return sliced(sizes, argument);
       case Form::SameAsBefore:
         return made_.arguments.back();
       case Form::Overlapping:
-        return overlapping(sizes, argument.dtype);
+        return overlapping(sizes, argument);
     }
-    return values(sizes, argument.dtype, generator_);
+    return values(sizes, argument, generator_);
   }
 
   Form form_of(const Argument& argument) const {
-    return call_.other_forms && argument.dtype == at::kDouble ? other(argument.form) : argument.form;
+    return call_.other_forms && argument.is_floating() ? other(argument.form) : argument.form;
   }
 
-  at::Tensor transposed(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
-    if (sizes.size() < 2) return values(sizes, dtype, generator_);
+  at::Tensor transposed(std::vector<std::int64_t> sizes, const Argument& argument) {
+    if (sizes.size() < 2) return values(sizes, argument, generator_);
     std::swap(sizes.front(), sizes.back());
-    return values(sizes, dtype, generator_).transpose(0, -1);
+    return values(sizes, argument, generator_).transpose(0, -1);
   }
 
-  at::Tensor sliced(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
-    if (sizes.empty()) return values(sizes, dtype, generator_);
+  at::Tensor sliced(std::vector<std::int64_t> sizes, const Argument& argument) {
+    if (sizes.empty()) return values(sizes, argument, generator_);
     sizes[0] *= 2;
-    return values(sizes, dtype, generator_).slice(0, 1, sizes[0], 2);
+    return values(sizes, argument, generator_).slice(0, 1, sizes[0], 2);
   }
 
   // Returns an argument that shares memory with the previous argument. Replaces the previous argument for this.
-  at::Tensor overlapping(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
+  at::Tensor overlapping(std::vector<std::int64_t> sizes, const Argument& argument) {
     ++sizes[0];
-    const at::Tensor base = values(sizes, dtype, generator_);
+    const at::Tensor base = values(sizes, argument, generator_);
     made_.arguments.back() = base.narrow(0, 1, sizes[0] - 1);
     return base.narrow(0, 0, sizes[0] - 1);
   }

@@ -152,9 +152,19 @@ void go_backward(Backward how, const Tensors& roots) {
   }
 }
 
-void note_gradients(Notes& notes, Tensors leaves, const Named& state) {
-  const Named arguments = numbered("gradient of leaf", leaves);
-  for (const auto& [name, tensor] : arguments) notes.values(name, tensor.grad(), false);
+// Arguments and state must not begin to require gradients, neither in the call nor in the backward.
+void note_flags(Notes& notes, const Named& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.defined()) notes.flag(name + " requires_grad afterwards", tensor.requires_grad());
+  }
+}
+
+void note_gradients(Notes& notes, const Inputs& inputs, const Named& state) {
+  const Named leaves = numbered("gradient of leaf", inputs.leaves);
+  for (const auto& [name, tensor] : leaves) notes.values(name, tensor.grad(), false);
+  for (const auto& [name, tensor] : numbered("gradient of argument", inputs.arguments)) {
+    if (tensor.is_leaf()) notes.values(name, tensor.grad(), false);
+  }
   for (const auto& [name, tensor] : state) {
     if (tensor.defined() && tensor.is_leaf() && tensor.requires_grad())
       notes.values("gradient of " + name, tensor.grad(), false);
@@ -163,24 +173,22 @@ void note_gradients(Notes& notes, Tensors leaves, const Named& state) {
 
 std::string without_frames(const std::string& error) { return error.substr(0, error.find("\nException raised from")); }
 
-// The first line without digits, so that two errors of one kind are equal.
-std::string kind_of(const std::string& error) {
-  std::string kind;
-  for (const char c : error.substr(0, error.find('\n'))) {
-    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
-  }
-  return kind.substr(0, 90);
-}
-
-bool close(const at::Tensor& a, const at::Tensor& b) {
+bool close(const at::Tensor& a, const at::Tensor& b, double tolerance) {
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   const double scale = y.numel() == 0 ? 1 : std::max(1.0, y.nan_to_num(0, 0, 0).abs().max().item<double>());
-  return at::allclose(x, y, 0, 1e-9 * scale, /*equal_nan=*/true);
+  return at::allclose(x, y, 0, tolerance * scale, /*equal_nan=*/true);
 }
 
-bool same_values(const Fact& eager, const Fact& compiled) {
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor same = a.eq(b).logical_and_(a.signbit().eq(b.signbit()));
+  return same.logical_or_(a.isnan().logical_and_(b.isnan())).all().item<bool>();
+}
+
+bool same_values(const Fact& eager, const Fact& compiled, double tolerance) {
   if (!eager.values.defined() || !compiled.values.defined()) return true;
-  if (!eager.exact) return close(compiled.values, eager.values);
+  if (!eager.exact) return close(compiled.values, eager.values, tolerance);
+  const auto dtype = eager.values.scalar_type();
+  if (dtype == at::kDouble || dtype == at::kFloat) return same_bits(eager.values, compiled.values);
   return at::equal(eager.values, compiled.values) ||
          at::allclose(eager.values, compiled.values, 0, 0, /*equal_nan=*/true);
 }
@@ -205,6 +213,14 @@ Difference difference_of(const Fact& eager, const Fact& compiled) {
 }
 
 }  // namespace
+
+std::string kind_of(const std::string& error) {
+  std::string kind;
+  for (const char c : error.substr(0, error.find('\n'))) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+  }
+  return kind.substr(0, 90);
+}
 
 Observed observe(const Inputs& inputs, const Around& around, const std::function<Tensors(const Tensors&)>& forward) {
   Observed seen;
@@ -233,7 +249,9 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
     Tensors roots = differentiable(results, inputs.arguments);
     change(around, inputs.arguments, roots, seen);
     go_backward(around.backward, roots);
-    note_gradients(notes, inputs.leaves, state);
+    note_flags(notes, arguments);
+    note_flags(notes, state);
+    note_gradients(notes, inputs, state);
     seen.thrown_in.clear();
   } catch (const c10::Error& error) {
     seen.error = error.what_without_backtrace();  // finding frame names takes longer than the call
@@ -251,6 +269,7 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
   Observed seen = observe(make_inputs(program, call), around,
                           [&](const Tensors& arguments) { return forward(arguments, call.count, steps); });
   if (seen.error.empty()) seen.facts.push_back({"argument steps", std::to_string(steps), {}});
+  if (has_singles(program)) seen.tolerance = 1e-4;
   net.zero_grad();
   return seen;
 }
@@ -274,7 +293,7 @@ std::optional<Difference> compare(const Observed& eager, const Observed& compile
   const std::size_t facts = std::min(eager.facts.size(), compiled.facts.size());
   for (std::size_t i = 0; i < facts; ++i) {
     const Fact &a = eager.facts[i], &b = compiled.facts[i];
-    if (a.name != b.name || a.text != b.text || !same_values(a, b)) return difference_of(a, b);
+    if (a.name != b.name || a.text != b.text || !same_values(a, b, eager.tolerance)) return difference_of(a, b);
   }
   if (eager.facts.size() != compiled.facts.size())
     return Difference{"wrong number of facts", "another number of results"};

@@ -26,6 +26,7 @@ struct Observed {
   bool has_twins = false;
   std::string thrown_in;  // "forward", "backward" or nothing
   std::string error;
+  double tolerance = 1e-9;  // for facts that are not exact, relative to the largest element
   std::vector<Fact> facts;
 };
 
@@ -58,6 +59,9 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
 // Makes the arguments, and observes the call like the first overload. Then clears the gradients of `net`.
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward,
                  Changing changing = Changing::InPlace);
+
+// The first line of an error, without digits: equal for two errors of one kind.
+std::string kind_of(const std::string& error);
 
 // The names of the undefined gradients of parameters.
 std::set<std::string> undefined_gradients(const Observed& seen);

@@ -9,6 +9,7 @@
 
 #include "core/compile/partitions/layout_backend.h"
 #include "differential/run/observe.h"
+#include "differential/run/places.h"
 
 namespace rehearse_test::differential {
 
@@ -25,9 +26,13 @@ struct Setting {
   // If set, the back end changes outputs to a layout that the program's seed selects. The value says what the back end
   // states about this layout.
   std::optional<rehearse::test::Statement> layouts = std::nullopt;
+  Place place = Place::Plain;  // of each call, in both modes
 };
 
 const std::vector<Setting>& settings();
+
+// Begins the kind of a difference that consists in a refusal which docs/COMPILE.md does not list.
+inline constexpr const char* kRefused = "is refused: ";
 
 struct Outcome {
   std::optional<Difference> difference;

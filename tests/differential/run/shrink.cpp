@@ -186,6 +186,7 @@ class Shrinker {
           break;
         }
       }
+      smaller |= simpler_elements(i);
     }
     if (best_.program.change != Change::None) {
       Case candidate = best_;
@@ -202,6 +203,15 @@ class Shrinker {
       }
     }
     return smaller || drop_last_argument() || drop_last_layer();
+  }
+
+  bool simpler_elements(std::size_t which) {
+    Case candidate = best_;
+    Argument& argument = candidate.program.arguments[which];
+    const bool odd = std::exchange(argument.odd, false);
+    if (odd && keep(candidate)) return true;
+    argument.odd = odd;
+    return std::exchange(argument.dtype, c10::ScalarType::Double) == c10::ScalarType::Float && keep(candidate);
   }
 
   bool drop_last_layer() {
