@@ -12,7 +12,6 @@
 
 #include "report/writers/json_reader.h"
 #include "report/writers/known_facts.h"
-#include "report/writers/older_reports.h"
 #include "report/writers/rank_runs.h"
 #include "report/writers/report_json.h"
 
@@ -331,11 +330,7 @@ Report report_from_json(std::string_view text) {
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");
   report.hint = reader.get_if_there<std::string>("hint");
-  if (reader.has("causes")) {
-    report.causes = reader.get_list("causes", cause_of);
-  } else {
-    add_facts_of_older_versions(report);
-  }
+  report.causes = reader.get_list("causes", cause_of);
   return report;
 }
 
