@@ -8,6 +8,8 @@
 namespace rehearse_test::differential {
 namespace {
 
+constexpr int kOtherForm = 100000;  // above the index of each choice of an operator
+
 int cost(const Choice& choice) { return choice.shapes + 2 * choice.dtypes + 3 * choice.numbers + 6 * choice.optionals; }
 
 // All combinations for dense tensors, the simplest ones first. Then combinations for each other kind of tensors.
@@ -35,16 +37,26 @@ const std::vector<Choice>& all_choices() {
   return all;
 }
 
+bool has_dtype(const Tensors& tensors, std::initializer_list<c10::ScalarType> dtypes) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
+    return std::find(dtypes.begin(), dtypes.end(), tensor.scalar_type()) != dtypes.end();
+  });
+}
+
 }  // namespace
 
 std::string Choice::text() const {
+  std::string text;
   if (recipe >= 0) {
-    return "recipe " + std::to_string(recipe) + ", draw " + std::to_string(draw) + (strided ? ", strided" : "") +
-           (empty ? ", empty" : "");
+    text = "recipe " + std::to_string(recipe) + ", draw " + std::to_string(draw);
+  } else {
+    text = "shapes " + std::to_string(shapes) + ", dtypes " + std::to_string(dtypes) + ", numbers " +
+           std::to_string(numbers) + (kind > 0 ? ", kind " + std::to_string(kind) : "") +
+           (optionals ? ", optionals" : "");
   }
-  return "shapes " + std::to_string(shapes) + ", dtypes " + std::to_string(dtypes) + ", numbers " +
-         std::to_string(numbers) + (kind > 0 ? ", kind " + std::to_string(kind) : "") +
-         (optionals ? ", optionals" : "") + (strided ? ", strided" : "") + (empty ? ", empty" : "");
+  const char* const of_leaves[] = {"", ", even leaves", ", odd leaves"};
+  return text + (strided ? ", strided" : "") + (empty ? ", empty" : "") + (single ? ", float32" : "") +
+         of_leaves[static_cast<int>(leaves)] + (grad ? "" : ", no grad");
 }
 
 std::vector<Choice> choices_of(const c10::FunctionSchema& schema) {
@@ -57,6 +69,30 @@ std::vector<Choice> choices_of(const c10::FunctionSchema& schema) {
     }
   }
   return list;
+}
+
+std::vector<Choice> other_forms(const c10::FunctionSchema& schema, const Choice& choice) {
+  const auto sample = make_sample(schema, choice, 3, true);
+  const auto& arguments = schema.arguments();
+  const bool has_out = std::any_of(arguments.begin(), arguments.end(), [](const auto& each) { return each.is_out(); });
+  const std::size_t leaves = has_out ? 0 : sample->inputs.leaves.size();
+  std::vector<Choice> forms;
+  const auto add = [&](bool single, Choice::Leaves which, bool grad) {
+    forms.push_back(choice);
+    forms.back().single = single;
+    forms.back().index += static_cast<int>(forms.size()) * kOtherForm;
+    forms.back().leaves = which;
+    forms.back().grad = grad;
+  };
+  if (leaves > 0) add(false, Choice::Leaves::All, false);
+  if (leaves > 1) {
+    add(false, Choice::Leaves::Even, true);
+    add(false, Choice::Leaves::Odd, true);
+  }
+  if (!has_dtype(sample->inputs.arguments, {at::kDouble, at::kComplexDouble})) return forms;
+  if (!has_out) add(true, Choice::Leaves::All, true);
+  add(true, Choice::Leaves::All, false);
+  return forms;
 }
 
 }  // namespace rehearse_test::differential

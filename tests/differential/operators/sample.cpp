@@ -66,7 +66,7 @@ class Maker {
     if (word == "-") return c10::IValue();
     const bool written = argument.alias_info() && argument.alias_info()->isWrite();
     const auto one = [&](const std::string& text) {
-      return keep(tensor_of_word(text, {size_, choice_.strided, generator_}), written);
+      return keep(in_precision(tensor_of_word(text, {size_, choice_.strided, generator_})), written);
     };
     if (is_tensor_word(word)) return one(word);
     c10::TypePtr type = argument.real_type();
@@ -264,7 +264,7 @@ class Maker {
     if (has(argument.name(), {"pivots"})) return keep(at::arange(1, size_ + 1, at::kInt), false);
     if (has(argument.name(), {"offsets"})) return keep(at::zeros(sizes, at::kLong), false);
     if (choice_.dtypes == 0 && has(argument.name(), {"mask", "condition"})) dtype = at::kBool;
-    return keep(in_form(values(sizes, dtype)), written);
+    return keep(in_precision(in_form(values(sizes, dtype))), written);
   }
 
   at::Tensor values(Sizes sizes, c10::ScalarType dtype) {
@@ -285,11 +285,23 @@ class Maker {
     return choice_.strided && sizes.size() == 1 ? drawn.slice(0, 0, sizes[0], 2) : drawn;
   }
 
+  // Keeps the strides.
+  at::Tensor in_precision(const at::Tensor& made) const {
+    const auto dtype = made.scalar_type();
+    if (!choice_.single || (dtype != at::kDouble && dtype != at::kComplexDouble)) return made;
+    return made.to(dtype == at::kDouble ? at::kFloat : at::kComplexFloat);
+  }
+
+  bool is_leaf() {
+    const bool is_even = floating_++ % 2 == 0;
+    return choice_.leaves == Choice::Leaves::All || is_even == (choice_.leaves == Choice::Leaves::Even);
+  }
+
   at::Tensor keep(at::Tensor made, bool written) {
     const bool strided = !made.is_quantized() && made.layout() == at::kStrided;
     const bool floating =
         strided && (c10::isFloatingType(made.scalar_type()) || c10::isComplexType(made.scalar_type()));
-    if (needs_grad_ && floating) {
+    if (floating && is_leaf() && needs_grad_) {
       made.requires_grad_();
       sample_.inputs.leaves.push_back(made);
       if (written) made = made * 1;
@@ -304,7 +316,7 @@ class Maker {
   std::int64_t size_;
   bool needs_grad_;
   at::Generator generator_;
-  std::size_t place_ = 0, outs_ = 0;
+  std::size_t place_ = 0, outs_ = 0, floating_ = 0;
   std::vector<std::string> words_;
   std::optional<std::vector<std::vector<c10::ScalarType>>> out_dtypes_;
   Sample sample_;

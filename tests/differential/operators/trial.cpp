@@ -5,7 +5,10 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
+
+#include <ATen/core/grad_mode.h>
 
 #include <rehearse/compile/compile.h>
 
@@ -20,6 +23,7 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::int64_t kCalls[] = {3, 3, 5, 7}, kSizes[] = {3, 5, 7};
 constexpr std::size_t kSamplesMost = 4;
 constexpr int kSamplesLeast = 3;  // one of them with an empty or non-contiguous tensor
+constexpr int kInOtherForms = 2;  // samples that are tried in other forms, too
 constexpr int kAttemptsMost = 1600;
 
 constexpr const char* kFillNothing[] = {"::empty",   "::new_empty",       "::resize",
@@ -58,6 +62,7 @@ void note_first(const std::exception& thrown, std::string* error) {
 }
 
 bool runs(const c10::OperatorHandle& op, const Choice& choice, std::int64_t size, bool needs_grad, std::string* error) {
+  const at::AutoGradMode mode(choice.grad);
   try {
     auto sample = make_sample(op.schema(), choice, size, needs_grad);
     if (!sample) return false;
@@ -224,7 +229,8 @@ class Sampled {
     Integers integers;
     for (const c10::IValue& value : stack_) add_integers(value, integers);
     place_ = {choice_.index, false};
-    Observed found = observe(sample->inputs, {.draws = 11}, [&](const Tensors& tensors) {
+    const Around around{.draws = 11, .grad = choice_.grad};
+    Observed found = observe(sample->inputs, around, [&](const Tensors& tensors) {
       Tensors results = call(tensors, integers);
       for (const at::Tensor& result : results) is_special_ = is_special_ || is_empty(result);
       return results;
@@ -328,6 +334,32 @@ std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t m
   return working;
 }
 
+namespace {
+
+// Replaces `worst` if one of the ways has a worse result.
+void try_ways(Sampled& sampled, const Choice& choice, std::span<const Way> ways, Trial& worst) {
+  for (const Way& way : ways) {
+    Trial trial = sampled.compiled(way);
+    if (trial.fate <= worst.fate) continue;
+    const std::string dynamic = way.dynamic ? ", dynamic" : "";
+    trial.why += " (" + std::string(way.backend) + dynamic + ", " + choice.text() + ")";
+    worst = trial;
+  }
+}
+
+// LibTorch may lack a kernel for a form, or it may not define the operator's answer there. Such a form does not count.
+void try_other_forms(const c10::OperatorHandle& op, const Choice& choice, const std::set<int>& skipped, Place& place,
+                     Trial& worst) {
+  for (const Choice& form : other_forms(op.schema(), choice)) {
+    place.choice = form.index;
+    if (skipped.contains(form.index) || !runs_at_all_sizes(op, form, form.leaves != Choice::Leaves::All)) continue;
+    Sampled sampled(op, form, place);
+    if (sampled.has_answers()) try_ways(sampled, form, std::span(kWays).first(1), worst);
+  }
+}
+
+}  // namespace
+
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place) {
   std::string error;
   bool has_special = !takes_tensors(op.schema());
@@ -339,13 +371,8 @@ Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, 
     if (!sampled.has_answers()) continue;
     ++samples;
     has_special = has_special || sampled.is_special();
-    for (const Way& way : kWays) {
-      Trial trial = sampled.compiled(way);
-      if (trial.fate <= worst.fate) continue;
-      const std::string dynamic = way.dynamic ? ", dynamic" : "";
-      trial.why += " (" + std::string(way.backend) + dynamic + ", " + choice.text() + ")";
-      worst = trial;
-    }
+    try_ways(sampled, choice, kWays, worst);
+    if (samples <= kInOtherForms) try_other_forms(op, choice, skipped, place, worst);
   }
   worst.samples = samples;
   if ((samples >= kSamplesLeast && has_special) || worst.fate >= Fate::Throws) return worst;

@@ -4,6 +4,7 @@
 // sizes of the call.
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -91,6 +92,17 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
+// A library behind a kernel (oneDNN) throws errors that are no c10::Error.
+void call_kernel(const Call& call, torch::jit::Stack& stack) {
+  try {
+    call.facts.handle.callBoxed(stack);
+  } catch (const c10::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
 Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta, Numbers numbers = Numbers::Equal) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
@@ -98,7 +110,7 @@ Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta, 
       [&](const at::Tensor& fake) { return on_meta ? meta_at(fake, values) : real_like(call, fake, values, numbers); });
   torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(on_meta ? c10::kMeta : c10::kCPU));
   for (c10::IValue& value : stack) value = with_numbers(value, values);
-  call.facts.handle.callBoxed(stack);
+  call_kernel(call, stack);
   return outputs_of(call.facts, stack, device_of(call));
 }
 

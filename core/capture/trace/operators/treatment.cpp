@@ -119,6 +119,7 @@ constexpr const char* kNotDense = "a tensor is made that is not dense, but spars
 constexpr const char* kForwardMode = "forward-mode gradients are used in a captured function";
 constexpr const char* kBatched = "a batched tensor (vmap) is made or taken apart in a captured function";
 constexpr const char* kLifted = "a constant is lifted: the operator gives its argument itself";
+constexpr const char* kGivesItself = "the operator gives its argument itself, and its schema does not say so";
 constexpr const char* kReadsBeyond = "LibTorch's kernel reads beyond its arguments at some sizes";
 constexpr const char* kNames = "a name of a dimension is used in a captured function";
 constexpr const char* kOutList = "an operator resizes tensors of a list (out = ...)";
@@ -163,7 +164,11 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
       {"data", {"the operator data() gives the memory of its argument without saying so", "Use detach()."}},
       {"_weight_int8pack_mm", {kReadsBeyond, kCallOutside}},
       {"slow_conv_transpose3d", {kReadsBeyond, kCallOutside}},
-      {"_foobar", {"the operator gives its argument itself", kCallOutside}},
+      {"_foobar", {kGivesItself, kCallOutside}},
+      {"_test_optional_intlist", {kGivesItself, kCallOutside}},
+      {"_test_optional_filled_intlist", {kGivesItself, kCallOutside}},
+      {"_test_optional_floatlist", {kGivesItself, kCallOutside}},
+      {"_test_parallel_materialize", {kGivesItself, kCallOutside}},
       {"lift", {kLifted, kCallOutside}},
       {"lift_fresh", {kLifted, kCallOutside}},
   };
