@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 #include <rehearse/graph/interpreter.h>
@@ -50,6 +52,12 @@ EagerOnly use_by_hooks(const graph::GraphModule& module, const capture::JointGra
   return {writing_hook(module), "it changes an argument, and registers a hook that writes to a tensor"};
 }
 
+bool has_inference_tensor(const std::vector<c10::IValue>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const c10::IValue& input) {
+    return input.isTensor() && input.toTensor().defined() && input.toTensor().is_inference();
+  });
+}
+
 std::string with_line(const std::string& what, const graph::Node& node) {
   const std::string line = node.meta().source_line();
   return what + (line.empty() ? "" : ", at " + line);
@@ -74,6 +82,8 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const capture::NoRecordedBackward& error) {  // eager autograd also refuses it, or handles it differently
     return compile_eagerly(input, error.what());
+  } catch (const c10::Error& error) {  // an operator's own error: eager autograd throws it when the graph runs
+    return compile_eagerly(input, error.what_without_backtrace());
   } catch (const shapes::ShapeError& error) {  // as in the backward of prod(), sizes depend on data
     return compile_eagerly(input, error.what());
   }
@@ -100,8 +110,13 @@ CompiledGraph AotEagerBackend::program_of(const BackendInput& input, capture::Jo
   const auto made = std::make_shared<const Compiled>(
       Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program});
   graphs_.push_back(made);
-  CompiledGraph compiled([program](const std::vector<c10::IValue>& inputs) { return program->call(inputs); },
-                         outputs_of(input));
+  // Eager autograd refuses to save an inference tensor. Operator by operator, the error comes from the same operator,
+  // so that no random numbers are drawn behind it.
+  const auto run = [program, module = input.module](std::vector<c10::IValue> inputs) {
+    const bool must_refuse = at::GradMode::is_enabled() && has_inference_tensor(inputs);
+    return must_refuse ? graph::Interpreter(module).run(std::move(inputs)) : program->call(inputs);
+  };
+  CompiledGraph compiled(run, outputs_of(input));
   compiled.store = [made, part = input.module] { return stored_joint(made->joint, *part); };
   return compiled;
 }

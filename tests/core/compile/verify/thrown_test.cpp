@@ -2,9 +2,13 @@
 // User code throws in a call that captures. The effects of the code before the exception happen once, as in eager mode.
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
@@ -98,6 +102,103 @@ TEST(Thrown, WhatWasDoneBeforeIsDone) {
     expect_as_eager(make, {.verify = Verify::Always});
   }
   expect_as_eager(straight, {.fullgraph = true, .verify = Verify::Always});
+}
+
+// A call that throws leaves the generator as eager mode does: what is drawn in front of the error is drawn, and nothing
+// behind it. In `run`, a `bad` call throws.
+struct Drawing {
+  const char* name;
+  at::Tensor (*run)(const at::Tensor& x, const at::Tensor& index);
+};
+
+at::Tensor drop(const at::Tensor& x) { return at::dropout(x, 0.5, true); }
+const at::Tensor& weight() {
+  static const at::Tensor made = at::ones({4, 4}).requires_grad_();
+  return made;
+}
+bool is_bad(const at::Tensor& index) { return index.numel() == 3; }
+
+const Drawing kDrawing[] = {
+    {"IndexOutOfRange",
+     [](const at::Tensor& x, const at::Tensor& index) { return drop(drop(x).index_select(0, index)); }},
+    {"WrongSizes",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       const at::Tensor y = drop(x);
+       return drop(is_bad(index) ? y.matmul(at::ones({7, 7})) : y);
+     }},
+    {"ByTheCode",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       const at::Tensor y = drop(x);
+       if (is_bad(index)) throw std::invalid_argument("not now");
+       return drop(y);
+     }},
+    {"BehindARead",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       const at::Tensor y = drop(x);
+       if ((index.sum() > 8).item<bool>()) throw std::invalid_argument("not now");
+       return drop(y.index_select(0, index));
+     }},
+    {"CaughtByTheCode",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       const at::Tensor y = drop(x);
+       try {
+         if (is_bad(index)) y.matmul(at::ones({7, 7}));
+       } catch (const c10::Error&) {
+       }
+       return drop(y);
+     }},
+    // Only eager autograd refuses this, so the error comes while aot_eager records the backward.
+    {"WhereABackwardIsRecorded",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       const at::Tensor y = drop(x);
+       if (is_bad(index)) y.view({-1}).narrow(0, 0, 2).resize_({5});
+       return drop(y * 2);
+     }},
+    // Eager autograd refuses to save it, for the backward of the product.
+    {"InferenceTensor",
+     [](const at::Tensor& x, const at::Tensor& index) {
+       return drop(drop(drop(x).detach() * 2) + (is_bad(index) ? x : x + 1) * weight());
+     }},
+};
+
+class ThrownDraws : public ::testing::TestWithParam<std::tuple<Drawing, const char*, Verify>> {};
+INSTANTIATE_TEST_SUITE_P(, ThrownDraws,
+                         ::testing::Combine(::testing::ValuesIn(kDrawing), ::testing::Values("eager", "aot_eager"),
+                                            ::testing::Values(Verify::FirstHit, Verify::Always)),
+                         [](const auto& info) {
+                           const bool always = std::get<Verify>(info.param) == Verify::Always;
+                           return std::string(std::get<Drawing>(info.param).name) + "_" +
+                                  std::get<const char*>(info.param) + (always ? "_Always" : "");
+                         });
+
+TEST_P(ThrownDraws, AreThoseOfEagerMode) {
+  const auto& [drawing, backend, verify] = GetParam();
+  weight();  // not made in a capture
+  auto compiled = compile(drawing.run, {.backend = backend, .verify = verify});
+  const auto drawn_after = [&](auto&& function, bool bad) {
+    at::Tensor x = at::ones({4, 4}).requires_grad_(!bad || std::string(drawing.name) != "InferenceTensor");
+    if (!x.requires_grad()) {
+      const c10::InferenceMode mode;
+      x = at::ones({4, 4});
+    }
+    at::manual_seed(11);
+    bool has_thrown = false;
+    try {
+      function(x, bad ? at::arange(7, 10) : at::arange(2));
+    } catch (const std::exception&) {
+      has_thrown = true;
+    }
+    return std::pair(has_thrown, at::rand({3}));
+  };
+  int thrown = 0;
+  for (const bool bad : {true, false, false, true, true, false}) {
+    const auto [mine, drawn] = drawn_after(compiled, bad);
+    const auto [theirs, expected] = drawn_after(drawing.run, bad);
+    EXPECT_EQ(mine, theirs) << bad;
+    EXPECT_TRUE(drawn.equal(expected)) << bad;
+    if (theirs) ++thrown;
+  }
+  EXPECT_EQ(thrown, std::string(drawing.name) == "CaughtByTheCode" ? 0 : 3);
 }
 
 }  // namespace
