@@ -3,11 +3,8 @@
 
 #include <utility>
 
-#include "capture/trace/hooks/kernels.h"
-#include "capture/trace/hooks/refusal_watch.h"
-#include "capture/trace/hooks/script_calls.h"
+#include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/hooks/tensor_overrides.h"
-#include "capture/trace/hooks/variable_hooks.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/hooks/kernels.h"
-
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/fake/never_destroyed.h"
+#include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/operators/matmul_of_fakes.h"
 #include "capture/trace/tracer.h"
 

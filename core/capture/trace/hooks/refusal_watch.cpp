@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/hooks/refusal_watch.h"
-
 #include <exception>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 
 #include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"

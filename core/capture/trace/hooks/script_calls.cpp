@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/hooks/script_calls.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -26,6 +24,7 @@
 #include <rehearse_internal/operators/capture_mode.h>
 
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/hooks/variable_hooks.h"
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 
 #include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/hooks/tensor_overrides.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
