@@ -43,18 +43,18 @@ struct Row {
 };
 
 // Memory that this process and its children share.
-Place& shared_place() {
-  static Place* const place = [] {
-    void* const memory = ::mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+TrialPlace& shared_place() {
+  static TrialPlace* const place = [] {
+    void* const memory = ::mmap(nullptr, sizeof(TrialPlace), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
-    return static_cast<Place*>(memory);
+    return static_cast<TrialPlace*>(memory);
   }();
   return *place;
 }
 
 // Tries the operator in a process of its own. Leaves out arguments on which LibTorch itself crashes.
 Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
-  Place& place = shared_place();
+  TrialPlace& place = shared_place();
   Row row{family_of(op), c10::toString(op.operator_name()), "", "0", "", "", ""};
   for (std::set<int> skipped; skipped.size() < kCrashesMost; skipped.insert(place.choice)) {
     place = {};

@@ -177,7 +177,7 @@ bool is_for_others(const std::string& name, const std::string& error) {
 // Runs one choice of arguments in eager mode and compiled.
 class Sampled {
  public:
-  Sampled(const c10::OperatorHandle& op, const Choice& choice, Place& place)
+  Sampled(const c10::OperatorHandle& op, const Choice& choice, TrialPlace& place)
       : place_(place),
         op_(op),
         choice_(choice),
@@ -255,7 +255,7 @@ class Sampled {
     return eager;
   }
 
-  Place& place_;
+  TrialPlace& place_;
   const c10::OperatorHandle& op_;
   const Choice& choice_;
   bool needs_grad_, is_special_ = false;
@@ -302,7 +302,7 @@ std::vector<c10::OperatorHandle> operators_of_the_cpu() {
 }
 
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
-                                    Place& place, std::string* error) {
+                                    TrialPlace& place, std::string* error) {
   std::vector<Choice> working;
   std::set<std::string> tried;
   int attempts = 0;
@@ -348,8 +348,8 @@ void try_ways(Sampled& sampled, const Choice& choice, std::span<const Way> ways,
 }
 
 // LibTorch may lack a kernel for a form, or it may not define the operator's answer there. Such a form does not count.
-void try_other_forms(const c10::OperatorHandle& op, const Choice& choice, const std::set<int>& skipped, Place& place,
-                     Trial& worst) {
+void try_other_forms(const c10::OperatorHandle& op, const Choice& choice, const std::set<int>& skipped,
+                     TrialPlace& place, Trial& worst) {
   for (const Choice& form : other_forms(op.schema(), choice)) {
     place.choice = form.index;
     if (skipped.contains(form.index) || !runs_at_all_sizes(op, form, form.leaves != Choice::Leaves::All)) continue;
@@ -360,7 +360,7 @@ void try_other_forms(const c10::OperatorHandle& op, const Choice& choice, const 
 
 }  // namespace
 
-Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place) {
+Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, TrialPlace& place) {
   std::string error;
   bool has_special = !takes_tensors(op.schema());
   const std::vector<Choice> choices = working_choices(op, kSamplesMost, skipped, place, &error);

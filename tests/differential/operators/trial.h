@@ -34,7 +34,7 @@ std::vector<c10::OperatorHandle> operators_of_the_cpu();
 
 // The progress of a trial. It is in memory that outlives the trial's process, because LibTorch itself crashes on some
 // arguments.
-struct Place {
+struct TrialPlace {
   int choice = -1;        // the index of the present choice
   bool compiles = false;  // false: eager mode runs
 };
@@ -43,12 +43,12 @@ struct Place {
 // plain choices, and if possible one with non-contiguous tensors and one with empty tensors. Leaves out the indices in
 // `skipped`. Sets `error`, if given, to eager mode's first error.
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
-                                    Place& place, std::string* error = nullptr);
+                                    TrialPlace& place, std::string* error = nullptr);
 
 // Compares the compiled operator with eager mode. The samples are the working choices for which all runs in eager mode
 // give the same answer. Returns the worst result of all samples. A result that is better than Throws counts only if
 // there are at least three samples. If the operator takes tensors, one of the samples must have an empty or
 // non-contiguous tensor. If the result does not count, returns NoSamples or ForOthers.
-Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
+Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, TrialPlace& place);
 
 }  // namespace rehearse_test::differential

@@ -72,7 +72,7 @@ const NnProgram kModules[] = {
     {"CosineSimilarity", [] { return call_of(nn::CosineSimilarity(), leaf({4, 3}), leaf({4, 3})); }},
     {"CrossEntropyLoss", [] { return call_of(nn::CrossEntropyLoss(), leaf({4, 3}), indices({4}, 3)); }},
     {"CrossMapLRN2d", [] { return call_of(nn::CrossMapLRN2d(3), leaf({2, 4, 5, 5})); },
-     "is asked of a tensor that is being captured"},
+     "a custom autograd function, backward() or grad() is called"},
     {"Dropout", [] { return call_of(nn::Dropout(0.5), leaf({4, 3})); }},
     {"Dropout2d", [] { return call_of(nn::Dropout2d(0.5), leaf({2, 3, 4, 5})); }},
     {"Dropout3d", [] { return call_of(nn::Dropout3d(0.5), leaf({2, 3, 4, 3, 2})); }},

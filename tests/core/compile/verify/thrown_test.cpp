@@ -106,7 +106,7 @@ TEST(Thrown, WhatWasDoneBeforeIsDone) {
 
 // A call that throws leaves the generator as eager mode does: what is drawn in front of the error is drawn, and nothing
 // behind it. In `run`, a `bad` call throws.
-struct Drawing {
+struct DrawingCode {
   const char* name;
   at::Tensor (*run)(const at::Tensor& x, const at::Tensor& index);
 };
@@ -118,7 +118,7 @@ const at::Tensor& weight() {
 }
 bool is_bad(const at::Tensor& index) { return index.numel() == 3; }
 
-const Drawing kDrawing[] = {
+const DrawingCode kDrawing[] = {
     {"IndexOutOfRange",
      [](const at::Tensor& x, const at::Tensor& index) { return drop(drop(x).index_select(0, index)); }},
     {"WrongSizes",
@@ -161,13 +161,13 @@ const Drawing kDrawing[] = {
      }},
 };
 
-class ThrownDraws : public ::testing::TestWithParam<std::tuple<Drawing, const char*, Verify>> {};
+class ThrownDraws : public ::testing::TestWithParam<std::tuple<DrawingCode, const char*, Verify>> {};
 INSTANTIATE_TEST_SUITE_P(, ThrownDraws,
                          ::testing::Combine(::testing::ValuesIn(kDrawing), ::testing::Values("eager", "aot_eager"),
                                             ::testing::Values(Verify::FirstHit, Verify::Always)),
                          [](const auto& info) {
                            const bool always = std::get<Verify>(info.param) == Verify::Always;
-                           return std::string(std::get<Drawing>(info.param).name) + "_" +
+                           return std::string(std::get<DrawingCode>(info.param).name) + "_" +
                                   std::get<const char*>(info.param) + (always ? "_Always" : "");
                          });
 
