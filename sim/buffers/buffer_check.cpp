@@ -140,8 +140,8 @@ std::unique_ptr<operators::OperatorWatcher> BufferCheck::watch_fiber_of(int rank
   return std::make_unique<OfFiber>(*this, rank);
 }
 
-// An earlier call of the same group conflicts only while it is under way, because a group carries out its calls in
-// order. An earlier call of another group conflicts until the rank knows that it has ended.
+// An earlier collective conflicts with a collective of its group only while it is under way, because a group carries
+// out its collectives in order. Messages and calls of other groups conflict until the rank knows that they have ended.
 void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shared) {
   if (call.buffers.size() > 1 && call.call->parts.empty()) look_at_outputs(call);
   auto next = shared.begin();
@@ -150,7 +150,7 @@ void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& share
     buffer.hash = hash_of(buffer.footprint);
     for (; next != shared.end() && next->buffer == &buffer; ++next) {
       const auto& used = *next->earlier;
-      if (used.call->rank != call.rank || (!used.call->under_way && used.call->group == call.group)) continue;
+      if (used.call->rank != call.rank || (!used.call->under_way && used.call->ends_before(call))) continue;
       finding_.stop_here(call.rank,
                          fmt::format("{}{} {} {}{}", call.title.text(), here(), buffer.writes() ? "writes" : "reads",
                                      describe(used), not_waited_for(call.rank)));

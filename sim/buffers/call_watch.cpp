@@ -97,8 +97,7 @@ void CallWatch::enter(WatchedCall& call, const std::vector<SharedBytes>& shared)
     if (!is_of_rank && earlier->writes()) buffer->others_write = true;
     // The new buffer may replace the earlier one in the index, because a rank that learns of the end of `call` learns
     // of the earlier call's end, too. Otherwise all calls of a loop on one tensor would pile up in the index.
-    const bool in_order = earlier->call->group == call.group && !call.is_message && !earlier->call->is_message;
-    if (is_of_rank && in_order && covers(*buffer, *earlier)) buffers_.remove(*earlier);
+    if (is_of_rank && earlier->call->ends_before(call) && covers(*buffer, *earlier)) buffers_.remove(*earlier);
   }
   REHEARSE_CHECK(call.call->trace == nullptr, call.rank, call.group, call.number);
   for (auto& buffer : call.buffers) buffers_.add(buffer);

@@ -114,6 +114,12 @@ struct WatchedCall : comm::CallTrace, AmongCalls, AmongEnded, AmongDropped {
   bool async;  // false: the caller relies on the result without a wait
   std::pmr::vector<WatchedBuffer> buffers;
 
+  // True if this call ends before `later`, a later call of the same rank. A back end carries out the collectives of a
+  // group in order. Messages have no such order.
+  bool ends_before(const WatchedCall& later) const noexcept {
+    return group == later.group && !is_message && !later.is_message;
+  }
+
   friend bool operator<(const WatchedCall& a, const WatchedCall& b) noexcept { return a.number < b.number; }
 };
 

@@ -68,6 +68,49 @@ TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
   EXPECT_EQ(run_with(true).verdict, Verdict::ok);
 }
 
+// As ring attention does it: the second hop receives into the tensor that the first hop sends. Whether that send has
+// moved its bytes by then is up to the schedule.
+TEST(BufferCheck, ReceiveIntoATensorThatNobodyKnowsToBeSent_IsFound) {
+  const auto run_with = [](std::uint64_t seed, bool waits) {
+    auto options = checked(4);
+    options.seed = seed;
+    return run_checked(
+        [waits](RankContext& ctx) {
+          const int next = (ctx.rank() + 1) % ctx.size(), before = (ctx.rank() + ctx.size() - 1) % ctx.size();
+          auto mine = at::ones({4}), theirs = at::zeros({4});
+          for (int hop = 0; hop < 2; ++hop) {
+            auto sent = ctx.group().send(mine, next);
+            ctx.group().recv(theirs, before)->wait();
+            if (waits) sent->wait();
+            std::swap(mine, theirs);
+          }
+        },
+        options);
+  };
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto report = run_with(seed, false);
+    EXPECT_TRUE(says(report, "recv #4 from rank ")) << seed << report.headline;
+    EXPECT_TRUE(says(report, " writes the input of send #1 to rank ")) << seed << report.headline;
+    EXPECT_EQ(run_with(seed, true).verdict, Verdict::ok);
+  }
+}
+
+// The collectives of a group end in order, and nothing orders them and messages.
+TEST(BufferCheck, MessageOfACollectivesResult_NeedsAWait) {
+  const auto run_with = [](bool of_result) {
+    return run_checked([of_result](RankContext& ctx) {
+      auto value = at::ones({4}), other = at::ones({4});
+      ctx.group().allreduce(value);
+      ctx.compute(std::chrono::seconds(1));
+      auto& sent = of_result ? value : other;
+      (ctx.rank() == 0 ? ctx.group().send(sent, 1) : ctx.group().recv(other, 0))->wait();
+      ctx.group().allreduce(value)->wait();
+    });
+  };
+  EXPECT_TRUE(says(run_with(true), " reads the tensor of allreduce #1 on group \"world\"")) << run_with(true).headline;
+  EXPECT_EQ(run_with(false).verdict, Verdict::ok) << run_with(false).headline;
+}
+
 class ScalesInFlight final : public c10d::CommHookInterface {
  public:
   explicit ScalesInFlight(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
