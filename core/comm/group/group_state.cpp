@@ -78,16 +78,30 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   }
 }
 
-void GroupState::note_use(const RankWork& work) {
+void GroupState::note_use(RankWork& work) {
   const int owner = work.global_rank();
   if (!timed_out_.empty()) [[unlikely]] {
     const auto found = timed_out_.find(work.rank());
     if (found != timed_out_.end()) world_->habits.went_on(owner, identity().name, found->second);
   }
   if (is_point_to_point(work.operation.type)) return;
-  (exec::this_rank::fiber_of_rank() == 0 ? main_calls_ : thread_calls_) = true;
-  if (main_calls_ && thread_calls_) [[unlikely]]
-    world_->habits.shares_with_threads(owner, identity().name);
+  work.set_thread(exec::this_rank::fiber_of_rank());
+  if (!std::exchange(any_calls_, true)) first_thread_ = work.thread();
+  several_threads_ = several_threads_ || work.thread() != first_thread_;
+  if (several_threads_) [[unlikely]]
+    note_thread(work);
+}
+
+// Threads may take turns, as after a join. They do not if one calls while the call of another is in flight, or if one
+// calls where another rank's main thread has called, or the other way round.
+void GroupState::note_thread(const RankWork& work) {
+  Works in_flight;
+  collectives_.list_in_flight(work.rank(), in_flight);
+  const auto* const first = collectives_.first_call_with(work.rank());
+  const bool race = std::any_of(in_flight.begin(), in_flight.end(),
+                                [&](const auto& other) { return other->thread() != work.thread(); }) ||
+                    (first != nullptr && (first->thread() == 0) != (work.thread() == 0));
+  world_->habits.shares_with_threads(work.global_rank(), identity().name, race);
 }
 
 bool GroupState::admitted(RankWork& work) const {

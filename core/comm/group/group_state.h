@@ -98,6 +98,8 @@ class GroupState final : public WorkOwner {
 
  private:
   bool admitted(RankWork& work) const;
+  void note_use(RankWork& work);
+  void note_thread(const RankWork& work);
 
   std::string registered_name_ = identity().name;
   GroupWorld* world_;
@@ -106,10 +108,10 @@ class GroupState final : public WorkOwner {
     std::uint64_t all = 0;          // for all calls: from the last barrier() that ended, or from note_all_known()
     std::uint64_t collectives = 0;  // for collectives: from the last other collective that ended
   };
-  void note_use(const RankWork& work);
 
-  bool main_calls_ = false;               // the main fiber of a rank has made collectives
-  bool thread_calls_ = false;             // other threads of ranks have made collectives
+  bool any_calls_ = false;                // a rank has made a collective
+  bool several_threads_ = false;          // collectives come from fibers with several numbers (RankWork::thread())
+  std::uint16_t first_thread_ = 0;        // RankWork::thread() of the first collective
   std::map<int, std::string> timed_out_;  // by rank: the first of its calls that it knows to have timed out
   std::vector<KnownUntil> known_;         // by rank
   std::set<int> lost_;                    // ranks of the world that are no longer members

@@ -12,12 +12,17 @@ void Habits::went_on(int rank, const std::string& group, const std::string& call
       .insert(rank);
 }
 
-void Habits::shares_with_threads(int rank, const std::string& group) {
-  notes_[fmt::format(
-             "collectives on group \"{}\" come from main threads and from threads that ranks started, and nothing "
-             "says in which order: give each thread a group of its own",
-             group)]
-      .insert(rank);
+void Habits::shares_with_threads(int rank, const std::string& group, bool race) {
+  const auto text = fmt::format(
+      "collectives on group \"{}\" come from several threads, and nothing says in which order: give each thread a "
+      "group of its own",
+      group);
+  if (race) {
+    notes_.erase(text);
+    remarks_[text].insert(rank);
+  } else if (!remarks_.contains(text)) {
+    notes_[text].insert(rank);
+  }
 }
 
 }  // namespace rehearse::comm

@@ -16,8 +16,8 @@ class Habits {
   // A rank has made a call on a group although it knows that an earlier call on it has timed out.
   void went_on(int rank, const std::string& group, const std::string& call);
 
-  // A rank makes collectives of a group whose ranks make them both in main threads and in other threads.
-  void shares_with_threads(int rank, const std::string& group);
+  // A rank makes collectives of a group that several threads use. `race`: the threads do not take turns.
+  void shares_with_threads(int rank, const std::string& group, bool race);
 
   // Reports show remarks() always, and notes() if the run failed.
   const Lines& remarks() const noexcept { return remarks_; }

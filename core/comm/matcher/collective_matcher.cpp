@@ -73,6 +73,11 @@ void CollectiveMatcher::fail_barriers_after(const RankWork& work, std::uint64_t 
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i]->follow_failure(work, sequence);
 }
 
+const RankWork* CollectiveMatcher::first_call_with(int rank) const noexcept {
+  const auto offset = calls_[static_cast<std::size_t>(rank)] - first_open_;
+  return offset < open_.size() ? open_[offset]->first_call() : nullptr;
+}
+
 void CollectiveMatcher::fail_monitored_barrier_of(int rank) {
   slot_for(calls_[static_cast<std::size_t>(rank)]).fail_monitored_barrier();
 }

@@ -32,6 +32,10 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   // MismatchError or RankAborted, and may block during the vote.
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return calls_.full(); }
+  // Null: no rank has called it, or all have withdrawn their calls.
+  const RankWork* first_call() const noexcept {
+    return calls_.first() < 0 ? nullptr : works_[static_cast<std::size_t>(calls_.first())].get();
+  }
 
   // Call it when the slot is full. Before launch() returns, the collective may complete and the slot may go back to the
   // pool.
@@ -114,6 +118,9 @@ class CollectiveMatcher {
   void join(c10::intrusive_ptr<RankWork> work);
 
   std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
+
+  // The first call of the collective that `rank` calls next. Null: no rank has called it.
+  const RankWork* first_call_with(int rank) const noexcept;
 
   // The next collective of `rank` will be a monitored barrier that must fail for all ranks.
   void fail_monitored_barrier_of(int rank);

@@ -109,6 +109,10 @@ class RankWork final
   std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   VirtualTime deadline() const noexcept { return deadline_; }
 
+  // The low bits of this_rank::fiber_of_rank() of the fiber that called a collective. 0: the main fiber, or not set.
+  std::uint16_t thread() const noexcept { return thread_; }
+  void set_thread(std::uint32_t fiber) noexcept { thread_ = static_cast<std::uint16_t>(fiber); }
+
   const WorkRecord& record() const noexcept { return record_; }
 
   // The match of an incomplete work. Null before enter(), after leave_match(), after the work's end, and after the end
@@ -201,6 +205,7 @@ class RankWork final
   int source_ = -1;
   bool asked_ = false;
   bool watched_ = false;
+  std::uint16_t thread_ = 0;
 };
 
 // With malloc's own word, a work takes 512 bytes, a multiple of the cache line. So the members that complete() writes

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a rank gets a remark if it catches the timeout of a call and goes on with the group of that call, or if it
-// catches the default timeout of a store call and returns. Both would cause trouble outside of the simulation. If a run
-// fails, a remark names a group that several threads of a rank used.
+// catches the default timeout of a store call and returns. Both would cause trouble outside of the simulation. A remark
+// names a group that several threads of a rank used: if the run failed, or if the threads did not take turns.
 #include <chrono>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -81,12 +82,55 @@ TEST(ThreadsOfARank, OnOneGroup_AreNamedWhereTheRunFails) {
     if (shared.verdict == Verdict::ok) continue;
     ++failed;
     EXPECT_EQ(shared.verdict, Verdict::mismatch) << shared.headline;
-    EXPECT_THAT(shared.remarks,
-                Contains(HasSubstr("collectives on group \"world\" come from main threads and from threads")));
+    EXPECT_THAT(shared.remarks, Contains(HasSubstr("collectives on group \"world\" come from several threads")));
     const auto apart = World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) { body(ctx, true); });
     EXPECT_EQ(apart.verdict, Verdict::ok) << apart.headline;
   }
   EXPECT_GT(failed, 0);
+}
+
+// Calls of one shape match, whichever thread makes them. So the run is OK, and its sums are wrong.
+TEST(ThreadsOfARank, WhoseCallsLookAlike_AreNamedWhereTheyMix) {
+  int mixed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    bool is_mixed = false;
+    const auto report = World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) {
+      auto value = at::ones({4}), other = at::zeros({4});
+      std::thread helper([&] { ctx.group().allreduce(other)->wait(); });
+      if (ctx.rank() == 1) std::this_thread::yield();
+      ctx.group().allreduce(value)->wait();
+      helper.join();
+      is_mixed = is_mixed || value[0].item<float>() != 2;
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    if (!is_mixed) continue;
+    ++mixed;
+    EXPECT_THAT(report.remarks, Contains(HasSubstr("collectives on group \"world\" come from several threads")));
+  }
+  EXPECT_GT(mixed, 0);
+}
+
+TEST(ThreadsOfARank, ThatTakeTurns_AreNotRemarked) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto report = World({.ranks = 3, .seed = seed}).run([](RankContext& ctx) {
+      for (int i = 0; i < 2; ++i) {
+        std::thread([&] { ctx.group().allreduce(at::ones({4}))->wait(); }).join();
+        ctx.group().allreduce(at::ones({4}))->wait();
+      }
+      std::promise<void> saved, go_on;  // a thread that lives on, and works on demand
+      std::thread saver([&] {
+        ctx.group().barrier()->wait();
+        saved.set_value();
+        go_on.get_future().wait();
+      });
+      saved.get_future().wait();
+      ctx.group().allreduce(at::ones({4}))->wait();
+      go_on.set_value();
+      saver.join();
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    EXPECT_THAT(report.remarks, IsEmpty());
+  }
 }
 
 }  // namespace
