@@ -9,7 +9,8 @@ namespace rehearse::sim {
 
 CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor,
                        comm::CommunicatorOptions& communication, fakes::FakeFabric& fabric) {
-  const bool buffers = options.check_buffers.value_or(false), sharing = options.check_sharing.value_or(false);
+  const bool on = options.check_level != CheckLevel::none;
+  const bool buffers = options.check_buffers.value_or(on), sharing = options.check_sharing.value_or(on);
   if (!buffers && !sharing) return;
   calls_.emplace(executor, communication.interceptor, options.call_sites);
   if (buffers) {

@@ -46,6 +46,7 @@ void require_none_of_simulation(const Arguments& arguments, const WorldOptions& 
   };
   if (!world.faults.empty()) refuse(fmt::format("fault \"{}\"", to_string(world.faults.front())));
   if (world.swarm.on) refuse(arguments.swarm ? "--swarm" : "[swarm] on");
+  if (arguments.checks == CheckLevel::all) refuse("--checks=all");
   if (arguments.check_buffers) refuse("--check-buffers");
   if (arguments.check_sharing) refuse("--check-sharing");
 }
@@ -83,6 +84,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
     }
     scenario.world.swarm.on = true;
   }
+  if (arguments.checks) scenario.world.check_level = *arguments.checks;
   if (arguments.check_buffers) scenario.world.check_buffers = true;
   if (arguments.check_sharing) scenario.world.check_sharing = true;
   if (arguments.real) scenario.world.mode = Mode::real;
@@ -98,6 +100,9 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
   for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
   if (arguments.swarm) options.emplace_back("--swarm");
+  if (arguments.checks) {
+    options.push_back(fmt::format("--checks={}", check_level_names()[static_cast<std::size_t>(*arguments.checks)]));
+  }
   if (arguments.check_buffers) options.emplace_back("--check-buffers");
   if (arguments.check_sharing) options.emplace_back("--check-sharing");
   if (arguments.real && !arguments.transport) options.emplace_back("--real");

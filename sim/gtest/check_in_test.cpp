@@ -33,11 +33,7 @@ namespace {
 class Check {
  public:
   Check(WorldOptions options, World::Body body, std::source_location where)
-      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {
-    const bool can = options_.mode == Mode::simulation;
-    if (!options_.check_buffers) options_.check_buffers = can;
-    if (!options_.check_sharing) options_.check_sharing = can;
-  }
+      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {}
 
   void run(const Environment& environment) {
     trace_directory_ = environment.trace_directory;

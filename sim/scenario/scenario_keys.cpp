@@ -179,9 +179,17 @@ ScenarioSection checks_section() {
                  at(kWorld, &WorldOptions::check_buffers));
   auto sharing = keys::flag("sharing", "finds memory that two ranks give to their calls",
                             at(kWorld, &WorldOptions::check_sharing));
-  buffers.fallback = sharing.fallback = "`false`";
+  buffers.fallback = sharing.fallback = "`true`";
+  std::vector<std::pair<std::string, CheckLevel>> levels;
+  for (const auto& name : check_level_names()) levels.emplace_back(name, static_cast<CheckLevel>(levels.size()));
+  auto level = keys::unless_default(keys::choice<CheckLevel>(
+      "level", std::move(levels),
+      ": `\"default\"` turns on `buffers` and `sharing`, `\"all\"` also `replicas` and `finite`",
+      at(kWorld, &WorldOptions::check_level)));
+  level.fallback = "`\"default\"`";
   return {"checks",
           {
+              level,
               keys::flag("replicas",
                          "compares the replicas of each `DistributedDataParallel` at each of its forwards and at its "
                          "end ([how](STATE_CHECKS.md))",
@@ -196,7 +204,8 @@ ScenarioSection checks_section() {
           },
           [](const Scenario& scenario) {
             const auto& world = scenario.world;
-            return world.checks.any() || world.check_buffers || world.check_sharing;
+            return world.checks.any() || world.check_buffers || world.check_sharing ||
+                   world.check_level != CheckLevel::standard;
           }};
 }
 

@@ -155,6 +155,12 @@ void note_calls_left(const comm::Communicators& communicators, RunRecord& record
   record.short_messages = communicators.short_messages();
 }
 
+checks::AutomaticChecks automatic_checks_of(const WorldOptions& options) {
+  auto automatic = options.checks;
+  if (options.check_level == CheckLevel::all) automatic.replicas = automatic.finite = true;
+  return automatic;
+}
+
 }  // namespace
 
 RunRequest request_of(const WorldOptions& options) {
@@ -193,7 +199,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   auto communication = simulated_communication_of(options);
   if (faults) communication.interceptor = &faults->injector();
   CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
-  StateChecks state_checks(executor, options.checks, record->checks);
+  StateChecks state_checks(executor, automatic_checks_of(options), record->checks);
   comm::Fabric& transport = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
   comm::Communicators communicators(executor, state_checks.in_front_of(transport), record->events, mismatches,
                                     communication);

@@ -79,7 +79,7 @@ TEST_F(Faults, Mistakes_AreRefused) {
   const auto real = job({"run", "sum.toml", "--real", kCrash});
   EXPECT_EQ(real.exit_code, 64);
   EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" works in simulations only"));
-  for (const auto* const option : {"--check-buffers", "--check-sharing"}) {
+  for (const auto* const option : {"--check-buffers", "--check-sharing", "--checks=all"}) {
     const auto refused = job({"run", "sum.toml", "--with=gloo", option});
     EXPECT_EQ(refused.exit_code, 64);
     EXPECT_THAT(refused.err,

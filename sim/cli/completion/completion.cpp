@@ -26,6 +26,7 @@ std::vector<std::string> words_for(Takes takes, const Completed& completed) {
   if (takes == Takes::shell) return shells();
   if (takes == Takes::rules) return rule_names();
   if (takes == Takes::transport) return transport_names();
+  if (takes == Takes::checks) return check_level_names();
   return {};
 }
 

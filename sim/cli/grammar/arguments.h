@@ -9,6 +9,7 @@
 
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse/sim/world_options.h>
 
 #include "cli/grammar/grammar.h"
 #include "cli/grammar/seed_range.h"
@@ -27,7 +28,8 @@ struct Arguments {
   std::vector<std::string> operands;     // all operands, for a command that takes several
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
-  std::vector<Fault> faults;  // in addition to the scenario's
+  std::vector<Fault> faults;         // in addition to the scenario's
+  std::optional<CheckLevel> checks;  // nothing: the scenario decides
   bool check_buffers = false;
   bool check_sharing = false;
   bool real = false;

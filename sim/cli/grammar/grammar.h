@@ -17,7 +17,7 @@ class Console;
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
 // The kinds of words on the command line. Shell completion offers words of the kind that fits.
-enum class Takes { anything, scenario, log, model, rules, transport, program, shell, folder, file };
+enum class Takes { anything, scenario, log, model, rules, transport, checks, program, shell, folder, file };
 
 // The CMake component that registers the runner of real runs.
 inline constexpr std::string_view kRealComponent = "real";

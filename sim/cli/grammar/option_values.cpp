@@ -140,6 +140,13 @@ void take_mode(const Values& values, Arguments& arguments) {
   arguments.real = true;
 }
 
+void take_checks(const Values& values, Arguments& arguments) {
+  if (values.text("--checks").empty()) return;
+  const auto& names = check_level_names();
+  const auto typed = values.one_of("--checks", names);
+  arguments.checks = static_cast<CheckLevel>(std::find(names.begin(), names.end(), typed) - names.begin());
+}
+
 void take_split_values(const std::string& name, const CommandSpec& command, const Values& values,
                        Arguments& arguments) {
   arguments.bucket_cap = values.number("--bucket-cap", kCapMost);
@@ -181,6 +188,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   }
   take_mode(values, arguments);
   take_faults(name, command, typed, arguments);
+  take_checks(values, arguments);
   arguments.check_buffers = values.flag("--check-buffers");
   arguments.check_sharing = values.flag("--check-sharing");
   arguments.tolerance = values.number("--tolerance", 1);

@@ -263,18 +263,22 @@ TEST(BufferCheck, WriteInABackwardPass_IsFound) {
   EXPECT_TRUE(says(report, "rank 0: aten::add_ at ")) << report.headline;
 }
 
-TEST(BufferCheck, Off_LetsItPass) {
-  auto options = checked();
-  options.check_buffers = {};
-  const auto report = run_checked(
-      [](RankContext& ctx) {
-        auto value = at::ones({4});
-        auto work = ctx.group().allreduce(value);
-        if (ctx.rank() == 1) value.add_(1);
-        work->wait();
-      },
-      options);
-  EXPECT_EQ(report.verdict, Verdict::ok);
+TEST(BufferCheck, IsOn_UnlessTheLevelOrItsOwnOptionSaysOtherwise) {
+  const auto verdict_with = [](const WorldOptions& options) {
+    return run_checked(
+               [](RankContext& ctx) {
+                 auto value = at::ones({4});
+                 auto work = ctx.group().allreduce(value);
+                 if (ctx.rank() == 1) value.add_(1);
+                 work->wait();
+               },
+               options)
+        .verdict;
+  };
+  EXPECT_EQ(verdict_with({}), Verdict::check_failed);
+  EXPECT_EQ(verdict_with({.check_buffers = false}), Verdict::ok);
+  EXPECT_EQ(verdict_with({.check_level = CheckLevel::none}), Verdict::ok);
+  EXPECT_EQ(verdict_with({.check_level = CheckLevel::none, .check_buffers = true}), Verdict::check_failed);
 }
 
 TEST(BufferCheck, RootOfABroadcast_MayBeReadAtTheRoot) {

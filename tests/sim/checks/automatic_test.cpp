@@ -53,6 +53,19 @@ TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
   EXPECT_TRUE(unchecked.checks.empty());
 }
 
+TEST(AutomaticChecks, LevelAll_TurnsThemOn) {
+  auto options = checking({});
+  options.check_level = CheckLevel::all;
+  const auto good = run(options, training());
+  EXPECT_EQ(good.verdict, Verdict::ok) << good.headline;
+  EXPECT_EQ(good.checks.at("DDP #1 on group \"world\" at its end"), 1u);
+  const auto bad = run(options, [](RankContext& ctx) {
+    auto root = at::ones({2}).neg().sqrt();
+    ctx.group().allreduce(root)->wait();
+  });
+  EXPECT_NE(bad.headline.find(" takes NaN from rank "), std::string::npos) << bad.headline;
+}
+
 // In an epoch of uneven inputs, ranks make different numbers of forwards.
 TEST(AutomaticChecks, AfterUnevenInputs_GoOnTogether) {
   auto options = checking({.replicas = true, .draws = rehearse::checks::Draws::same}, 3);

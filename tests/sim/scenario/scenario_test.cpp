@@ -70,6 +70,7 @@ faults_most = 3
 calls = 50
 within = "10ms"
 [checks]
+level = "all"
 replicas = true
 draws = "different"
 finite = true

@@ -25,6 +25,19 @@ enum class CompileDivergence {
   fail,    // CHECK FAILED
 };
 
+// Which checkers run if no option of their own says otherwise.
+enum class CheckLevel {
+  none,
+  standard,  // the memory checkers
+  all,       // also AutomaticChecks::replicas and ::finite
+};
+
+// The names in scenarios and on command lines: "none", "default", "all", in the order above.
+inline const std::vector<std::string>& check_level_names() {
+  static const std::vector<std::string> names = {"none", "default", "all"};
+  return names;
+}
+
 // How to run a world. A plain value: name the fields that you need, `{.ranks = 8, .seed = 7}`.
 struct WorldOptions {
   int ranks = 2;
@@ -43,11 +56,12 @@ struct WorldOptions {
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
-  checks::AutomaticChecks checks = {};  // state checks that run unasked; in simulation only
-  std::vector<Fault> faults = {};       // deliberate faults; in simulation only
-  SwarmOptions swarm = {};              // additional faults, which each seed draws
+  CheckLevel check_level = CheckLevel::standard;  // in simulation only, like `checks` and the memory checkers
+  checks::AutomaticChecks checks = {};            // state checks that run unasked
+  std::vector<Fault> faults = {};                 // deliberate faults; in simulation only
+  SwarmOptions swarm = {};                        // additional faults, which each seed draws
 
-  // Memory checkers (docs/CHECKERS.md), in simulation only. nullopt: on in rehearse::check(), otherwise off.
+  // Memory checkers (docs/CHECKERS.md). nullopt: on unless `check_level` is none.
   std::optional<bool> check_buffers = {};  // finds tensors that the rank touches between a call and its wait()
   std::optional<bool> check_sharing = {};  // finds memory that two ranks pass to their calls
 
