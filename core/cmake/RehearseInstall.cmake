@@ -9,7 +9,7 @@ file(WRITE "${PROJECT_BINARY_DIR}/libtorch.txt" "${LibTorch_DIR_FOUND}\n")
 # What an installation holds, without tests and examples, for ./dev install.
 add_custom_target(rehearse_package DEPENDS ${rehearse_libraries})
 if(TARGET rehearse_command)
-  add_dependencies(rehearse_package rehearse_command)
+  add_dependencies(rehearse_package rehearse_command rehearse_installed)
 endif()
 get_property(rehearse_include_folders GLOBAL PROPERTY REHEARSE_INCLUDE_FOLDERS)
 list(REMOVE_DUPLICATES rehearse_include_folders)
