@@ -91,6 +91,8 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (arguments.transport) scenario.world.transport = *arguments.transport;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
   if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
+  // Refuses what no world can have, before the caller touches the files of an earlier run.
+  [[maybe_unused]] const World possible(scenario.world);
   return scenario;
 }
 

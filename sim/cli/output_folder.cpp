@@ -66,19 +66,25 @@ void remove_parts(const std::filesystem::path& folder) noexcept {
 
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
   make_folder(folder_);
+  require_writable(folder_);
   std::error_code error;
-  for (const auto& file : sim::all_files_in(folder_)) {
+  const auto files = sim::all_files_in(folder_);
+  // Before the first file goes.
+  for (const auto& file : files) {
+    if (std::filesystem::is_directory(std::filesystem::symlink_status(file, error)))
+      throw UsageError(cannot_be(file, "removed", "Is a directory"));
+  }
+  for (const auto& file : files) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
   }
   remove_parts(folder_);
-  require_writable(folder_);
 }
 
-FolderLock::FolderLock(const std::filesystem::path& folder) {
+FolderLock::FolderLock(const std::filesystem::path& folder, Sharing sharing) {
   make_folder(folder);
   folder_ = Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (flock(folder_.get(), (sharing == Sharing::parts ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw UsageError(cannot_be(folder, "used", "another run that is under way leaves its files there"));
 }
 

@@ -26,12 +26,15 @@ class OutputFolder {
 // Makes the folder and keeps its content. Throws UsageError, also if nothing can be written into it.
 void prepare_folder(const std::filesystem::path& folder);
 
-// Makes the folder and locks it against other processes while this object exists. A run of several processes removes
-// the files of earlier runs. It must not remove the files of a run that is under way. Throws UsageError if another
+// Makes the folder and locks it against other processes while this object exists. A run of several processes, and a
+// sweep, remove the files of earlier runs. They must not remove the files of a run that is under way. Parts of one
+// sweep
+// (--shard) have seeds of their own, so they may share a folder. Throws UsageError if another
 // process holds the lock or the folder cannot be made. On a file system without locks it locks nothing.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& folder);
+  enum class Sharing { none, parts };
+  explicit FolderLock(const std::filesystem::path& folder, Sharing sharing = Sharing::none);
 
  private:
   Fd folder_;

@@ -8,6 +8,7 @@
 
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/restart.h>
+#include <rehearse_internal/sim/fault_firings.h>
 
 #include "faults/text/fault_fields.h"
 
@@ -16,7 +17,15 @@ namespace {
 
 constexpr std::size_t kFiringsKept = 8;
 
+FiringObserver g_firing_observer = nullptr;
+
+void tell_observer(std::size_t number, const FaultLine* line) {
+  if (g_firing_observer != nullptr) g_firing_observer(number, line);
+}
+
 }  // namespace
+
+void observe_firings(FiringObserver observer) noexcept { g_firing_observer = observer; }
 
 class FaultLedger::InjectTimer final : public exec::Timer {
  public:
@@ -54,6 +63,7 @@ FaultLedger::FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& e
 }
 
 FaultLedger::~FaultLedger() {
+  tell_observer(0, nullptr);
   for (const auto& timer : timers_) executor_.timers().cancel(*timer);
 }
 
@@ -133,8 +143,9 @@ void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
   ++plan.line.times;
   ++plan.targets[rank].fired;
   if (plan.line.fired.size() < kFiringsKept) plan.line.fired.push_back({rank, std::move(call), now});
-  if (plan.line.times > 1) return;
   const auto number = static_cast<std::size_t>(&plan - plans_.data()) + 1;
+  tell_observer(number - 1, &plan.line);
+  if (plan.line.times > 1) return;
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;
     if (fault.on == number && needs_no_call(fault)) arm(other, *due(fault, plans_));

@@ -14,6 +14,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Crash : public ::testing::Test {
@@ -140,6 +141,32 @@ TEST_F(Crash, RunThatEndsWell_IsNotDisturbed) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
   EXPECT_THAT(finished.out, StartsWith("OK: 4 ranks returned"));
+}
+
+// Only the faults that have fired, and only in the run that died.
+TEST_F(Crash, FaultsThatFired_AreInTheReport) {
+  scenario("fault",
+           "[[fault]]\ndo = \"pause\"\nrank = 0\nat = \"allreduce#1\"\nfor = \"5ms\"\n"
+           "[[fault]]\ndo = \"pause\"\nrank = 1\nat = \"allreduce#2\"\nfor = \"5ms\"\n");
+  const std::string line = "\nfault: pause rank=0 at=allreduce#1 for=5ms: fired on rank 0 in allreduce #1 on";
+  const auto finished = job({"run", "dies.toml", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 9);
+  EXPECT_THAT(finished.out, HasSubstr(line));
+  EXPECT_THAT(finished.out, Not(HasSubstr("rank=1")));
+  const auto report = sim::report_from_json(read_file(folder_ / "rehearse-out/dies/report.json"));
+  ASSERT_EQ(report.faults.size(), 1u);
+  EXPECT_EQ(report.faults[0].times, 1u);
+  ASSERT_EQ(report.faults[0].fired.size(), 1u);
+  EXPECT_EQ(report.faults[0].fired[0].rank, 0);
+  EXPECT_EQ(report.faults[0].fired[0].call, "allreduce #1 on group \"world\"");
+  const auto swept = job({"sweep", "dies.toml", "--seeds=1..2", "--keep-going", "--quiet"});
+  EXPECT_EQ(swept.exit_code, 9);
+  for (const char* seed : {"seed-1", "seed-2"}) {
+    const auto text = read_file(folder_ / "rehearse-out/dies" / seed / "report.txt");
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  scenario("fault");
+  EXPECT_THAT(job({"run", "dies.toml", "--quiet"}).out, Not(HasSubstr("fault: pause")));
 }
 
 TEST_F(Crash, InASweep_IsTheSame) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: faults from the command line and from scenarios work alike, appear in log and report, and replay. A
 // scenario that expects a verdict is a test.
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,6 +61,40 @@ TEST_F(Faults, ThatDidNotFire_Is7) {
   const auto finished = job({"run", "sum.toml", "--fault=crash rank=3 at=allreduce#9"});
   EXPECT_EQ(finished.exit_code, 7);
   EXPECT_THAT(finished.out, HasSubstr("FAULT NOT FIRED: crash rank=3 at=allreduce#9: no call fitted; rank 3 made 4 "));
+}
+
+// The log may be the only copy of a schedule that fails.
+TEST_F(Faults, ThatAreRefused_CostNoFileOfTheLastRun) {
+  scenario("");
+  ASSERT_EQ(job({"run", "sum.toml", kCrash}).exit_code, 3);
+  ASSERT_EQ(job({"sweep", "sum.toml", kCrash, "--seeds=1..2", "--jobs=1"}).exit_code, 3);
+  const auto files = [&] {
+    std::map<std::string, std::string> contents;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "rehearse-out")) {
+      if (entry.is_regular_file()) contents[entry.path().string()] = read_file(entry.path());
+    }
+    return contents;
+  };
+  const auto before = files();
+  EXPECT_GE(before.size(), 6u);
+  const std::vector<std::vector<std::string>> refused = {
+      {"run", "sum.toml"}, {"run", "sum.toml", "--check-determinism"}, {"sweep", "sum.toml", "--seeds=1..2"}};
+  for (auto words : refused) {
+    words.emplace_back("--fault=crash rank=9 at=allreduce#1");
+    EXPECT_EQ(job(words).exit_code, 64);
+    EXPECT_EQ(files(), before);
+  }
+  scenario("[swarm]\non = true\nfamilies = [\"crash rank=7\"]\n");
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 64);
+  EXPECT_EQ(files(), before);
+  scenario("");
+  std::filesystem::remove(folder_ / "rehearse-out/sum/trace.json");
+  std::filesystem::create_directories(folder_ / "rehearse-out/sum/trace.json/of_mine");
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 64);
+  EXPECT_EQ(files().size(), before.size() - 1);
+  std::filesystem::remove_all(folder_ / "rehearse-out/sum/trace.json");
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 0);
+  EXPECT_NE(files(), before);
 }
 
 TEST_F(Faults, Mistakes_AreRefused) {

@@ -4,7 +4,10 @@
 #include <set>
 #include <sstream>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -198,6 +201,25 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
         "elsewhere/run.rlog", "rehearse-out/sum/seed-8", "rehearse-out/sum/seed-6"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / kept)) << kept;
   }
+}
+
+TEST_F(Sweep, FolderOfAnother_IsRefused) {
+  scenario("sum");
+  const auto out = folder_ / "rehearse-out/sum";
+  std::filesystem::create_directories(out);
+  const int other = open(out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  for (const char* part : {"--jobs=1", "--shard=1/2"}) {
+    const auto finished = sweep("sum", {"--seeds=1..2", part});
+    EXPECT_EQ(finished.exit_code, 64);
+    EXPECT_THAT(finished.err, HasSubstr("rehearse-out/sum: cannot be used: another run that is under way leaves its"));
+  }
+  // Another part of the same sweep.
+  ASSERT_EQ(flock(other, LOCK_SH), 0);
+  EXPECT_EQ(sweep("sum", {"--seeds=1..2", "--shard=1/2"}).exit_code, 0);
+  EXPECT_EQ(sweep("sum", {"--seeds=1..2"}).exit_code, 64);
+  close(other);
+  EXPECT_EQ(sweep("sum", {"--seeds=1..2"}).exit_code, 0);
 }
 
 TEST_F(Sweep, JunitIntoAPipeWithoutAReader_IsRefused) {

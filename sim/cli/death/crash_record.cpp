@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/stack_fault.h>
+#include <rehearse_internal/sim/fault_firings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,9 +18,32 @@ namespace {
 
 constexpr std::array kFatal = {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
 
+CrashRecord* g_of_world = nullptr;
 CrashRecord* g_crash = nullptr;  // null: there is no CrashRecordScope
 std::optional<int> (*g_tell)() = nullptr;
 std::array<struct sigaction, kFatal.size()> g_before;
+
+template <std::size_t size>
+void put(std::array<char, size>& to, std::string_view text) noexcept {
+  to = {};
+  text.copy(to.data(), to.size() - 1);
+}
+
+void note_firing(std::size_t number, const FaultLine* line) {
+  auto& faults = g_of_world->faults;
+  if (line == nullptr) {
+    for (auto& fault : faults) fault.times = 0;
+  } else if (number < faults.size()) {
+    auto& fault = faults[number];
+    fault.times = line->times;
+    if (line->times > 1) return;
+    const auto& first = line->fired.front();
+    fault.rank = first.rank;
+    fault.at_ns = first.at.time_since_epoch().count();
+    put(fault.call, first.call);
+    put(fault.text, line->fault);
+  }
+}
 
 std::optional<int> noted(int signal, const void* fault) {
   auto* const crash = std::exchange(g_crash, nullptr);
@@ -51,10 +75,7 @@ void note_crash(CrashRecord& crash, int signal) noexcept {
   crash.frames = exec::CallSite::capture_to(crash.addresses);
 }
 
-void note_call(CrashRecord& crash, std::string_view call) noexcept {
-  crash.call = {};
-  call.copy(crash.call.data(), crash.call.size() - 1);
-}
+void note_call(CrashRecord& crash, std::string_view call) noexcept { put(crash.call, call); }
 
 void end_process(int code) noexcept {
   for (;;) syscall(SYS_exit_group, code);
@@ -64,6 +85,16 @@ std::string signal_text(int signal) { return fmt::format("SIG{} ({})", sigabbrev
 
 exec::CallSite site_of(const CrashRecord& crash) {
   return exec::CallSite::from_addresses(std::span(crash.addresses).first(crash.frames));
+}
+
+std::vector<FaultLine> faults_of(const CrashRecord& crash) {
+  std::vector<FaultLine> lines;
+  for (const auto& fault : crash.faults) {
+    if (fault.times == 0) continue;
+    const auto at = kTimeZero + VirtualDuration(fault.at_ns);
+    lines.push_back({fault.text.data(), false, fault.times, {{fault.rank, fault.call.data(), at}}, ""});
+  }
+  return lines;
 }
 
 RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing) {
@@ -77,8 +108,9 @@ RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing)
 }
 
 CrashRecordScope::CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell)()) {
-  g_crash = &crash;
+  g_crash = g_of_world = &crash;
   g_tell = tell;
+  sim::observe_firings(note_firing);
   struct sigaction action{};
   action.sa_sigaction = on_fatal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -87,6 +119,7 @@ CrashRecordScope::CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell
 
 CrashRecordScope::~CrashRecordScope() {
   g_crash = nullptr;
+  sim::observe_firings(nullptr);
   for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &g_before[i], nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse/job/rank_outcome.h>
@@ -17,8 +18,17 @@
 
 namespace rehearse::cli {
 
-// A dying process's record about its running rank. A signal handler writes the record, so it is plain memory. Another
-// process reads the record, so its memory is shared.
+// A fault that has fired. One that has not fired has 0 times.
+struct FiredFault {
+  std::uint64_t times = 0;
+  int rank = -1;           // this field and the next two are of the first time
+  std::int64_t at_ns = 0;  // virtual time
+  std::array<char, 128> call{};
+  std::array<char, 256> text{};
+};
+
+// A dying process's record about its running rank and the faults of its world. A signal handler writes the record, so
+// it is plain memory. Another process reads the record, so its memory is shared.
 struct CrashRecord {
   int signal = 0;                          // 0: no signal was recorded
   int rank = -1;                           // -1: no rank was running
@@ -30,6 +40,7 @@ struct CrashRecord {
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
+  std::array<FiredFault, 32> faults{};
   std::array<char, 256> call{};  // the call that blocks the rank, such as "connect()"; empty: none, or unknown
 };
 
@@ -49,13 +60,16 @@ std::string signal_text(int signal);
 
 exec::CallSite site_of(const CrashRecord& crash);
 
+// The first faults of the world, as far as they have fired.
+std::vector<FaultLine> faults_of(const CrashRecord& crash);
+
 // The rank's line with its place. The calling process must have the same modules at the same addresses as the dead one.
 RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing);
 
-// While it exists, a signal that ends the process from within (a fault, abort()) records where the rank was and calls
-// `tell` if there is one. The process then ends with the exit code that `tell` returns. Without a code, or if somebody
-// else (a sanitizer) had a handler before, it ends as it would have without this object. Only one may exist at a time.
-// `crash` must outlive this object.
+// While it exists, `crash` has the faults that have fired, and a signal that ends the process from within (a fault,
+// abort()) records where the rank was and calls `tell` if there is one. The process then ends with the exit code that
+// `tell` returns. Without a code, or if somebody else (a sanitizer) had a handler before, it ends as it would have
+// without this object. Only one may exist at a time. `crash` must outlive this object.
 class CrashRecordScope {
  public:
   explicit CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell)() = nullptr);

@@ -22,9 +22,15 @@ std::string interrupt_headline(const CrashRecord& crash) {
   return fmt::format("rank {} {}: {}", crash.rank, doing, how);
 }
 
+Report begun_report_of(const sim::Scenario& scenario, const CrashRecord& crash) {
+  Report report = sim::begun_report(scenario.world, scenario.program);
+  report.faults = faults_of(crash);
+  return report;
+}
+
 // The process ended without a signal: the rank never returned from its call, or ended the process itself.
 Report report_on_early_end(const sim::Scenario& scenario, const CrashRecord& crash) {
-  Report report = sim::begun_report(scenario.world, scenario.program);
+  Report report = begun_report_of(scenario, crash);
   report.verdict = crash.verdict;
   report.headline = crash.headline.data();
   const std::string call = crash.call.data(), doing = crash.doing.data();
@@ -70,7 +76,7 @@ std::string crash_headline(const CrashRecord& crash, const std::string& manner) 
 }
 
 Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const CrashRecord& crash) {
-  Report report = sim::begun_report(scenario.world, scenario.program);
+  Report report = begun_report_of(scenario, crash);
   report.verdict = verdict;
   report.headline = std::move(headline);
   if (crash.rank < 0) return report;

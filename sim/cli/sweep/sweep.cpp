@@ -159,6 +159,8 @@ int sweep(const Arguments& asked, Console& console) {
   preempt_as_sweeps_do(scenario);
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
+  const FolderLock lock(scenario.output.directory,
+                        asked.shard ? FolderLock::Sharing::parts : FolderLock::Sharing::none);
   prepare_sweep_folder(scenario.output.directory, *arguments.seeds);
   if (asked.shard) std::filesystem::remove(shard_file(scenario.output.directory, *asked.shard));
   const InterruptibleScope interruptible(kSweepInterrupted);
