@@ -114,7 +114,7 @@ TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished = interrupted({"run", "forever.toml"}, "computing", SIGINT, 2);
   EXPECT_EQ(finished.exit_code, 130);
-  EXPECT_EQ(finished.err, kNote);
+  EXPECT_THAT(finished.err, StartsWith(kNote));  // on a busy machine, the watchdog may say more between the signals
   EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: rank 2 computes and made no call at which it could be ended: "
                                       "ended by a second SIGINT (Interrupt)\n"
                                       "rank 2: still running, at job.cpp:"));

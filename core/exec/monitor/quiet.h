@@ -15,15 +15,25 @@ namespace rehearse::exec {
 class Quiet {
  public:
   static constexpr int kSamplesMax = 10;
+  // After so many observations without a switch, a run is worth a word even if it computes.
+  static constexpr int kComputingMax = 30;
 
   // Takes the totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
   bool sample(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
-    const bool moved = switches != switches_ || cpu - cpu_ > kIdleCpu;
+    unswitched_ = switches != switches_ ? 0 : unswitched_ + 1;
+    const bool moved = unswitched_ == 0 || cpu - cpu_ > kIdleCpu;
     switches_ = switches;
     cpu_ = cpu;
     samples_ = moved ? 0 : samples_ + 1;
     return samples_ == kSamplesMax;
   }
+
+  // How many observations in a row saw no switch, whatever the process computed.
+  int unswitched() const noexcept { return unswitched_; }
+
+  // True once per rank that goes on computing: the last observation was the kComputingMax-th without a switch, and
+  // sample() has reported no standstill since.
+  bool computes_long() const noexcept { return unswitched_ == kComputingMax && samples_ < kSamplesMax; }
 
   // Excludes CPU time spent on reporting the standstill. `cpu`: the process's total afterwards.
   void discount(std::chrono::nanoseconds cpu) noexcept { cpu_ = cpu; }
@@ -35,6 +45,7 @@ class Quiet {
   std::uint64_t switches_ = 0;
   std::chrono::nanoseconds cpu_{-1'000'000'000};
   int samples_ = 0;
+  int unswitched_ = 0;
 };
 
 // Registers the calling thread's current run with the watchdog.

@@ -44,12 +44,29 @@ std::chrono::nanoseconds cpu_time() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-void say(const Found& found) {
-  const auto text = fmt::format(
+std::atomic<const char*> g_interrupt_hint{nullptr};
+
+void say(const std::string& text) { write_at_once(STDERR_FILENO, text.data(), text.size()); }
+
+double seconds(int samples) { return std::chrono::duration<double>(samples * g_tick.load()).count(); }
+
+void say_stands_still(const Found& found) {
+  say(fmt::format(
       "rehearse: nothing has moved for {} s: {}. All ranks share its thread, so none of them can go on until this call "
       "returns\n",
-      std::chrono::duration<double>(Quiet::kSamplesMax * g_tick.load()).count(), describe(found));
-  write_at_once(STDERR_FILENO, text.data(), text.size());
+      seconds(Quiet::kSamplesMax), describe(found)));
+}
+
+void say_computes(const Found& found) {
+  say(fmt::format(
+      "rehearse: no rank has given way for {} s: {}. All ranks share its thread, so none of them can go on until it "
+      "waits for others. A time limit (--time-limit) ends a run that never does\n",
+      seconds(Quiet::kComputingMax), describe(found)));
+}
+
+void say_goes_on(const Found& found, const char* hint) {
+  say(fmt::format("rehearse: the run is asked to end, and {}: it ends at the next switch; {}\n", describe(found),
+                  hint));
 }
 
 class Watchdog {
@@ -58,7 +75,7 @@ class Watchdog {
 
   void add(const std::uint64_t& switches) {
     const std::lock_guard lock(mutex_);
-    runs_.push_back({::gettid(), &switches, {}});
+    runs_.push_back({.thread = ::gettid(), .switches = &switches});
     wake();
   }
 
@@ -83,7 +100,9 @@ class Watchdog {
   struct Run {
     pid_t thread;
     const std::uint64_t* switches;
-    Quiet quiet;
+    Quiet quiet = {};
+    bool told_computes = false;
+    int asked = 0;  // observations since somebody asked the run to end
   };
 
   void wake() {
@@ -148,9 +167,15 @@ class Watchdog {
   void sample_runs() {
     const auto cpu = cpu_time();
     for (Run& run : runs_) {
-      if (!run.quiet.sample(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) continue;
-      say(find_thread(run.thread));
-      run.quiet.discount(cpu_time());
+      const char* const hint = interrupt_requests.load() % kInterruptOfALimit != 0 ? g_interrupt_hint.load() : nullptr;
+      run.asked = hint != nullptr ? run.asked + 1 : 0;
+      if (run.quiet.sample(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) {
+        say_stands_still(find_thread(run.thread));
+        run.quiet.discount(cpu_time());
+      } else if (run.quiet.computes_long() && !std::exchange(run.told_computes, true)) {
+        say_computes(find_thread(run.thread));
+      }
+      if (run.asked == 2 && run.quiet.unswitched() > 0) say_goes_on(find_thread(run.thread), hint);
     }
   }
 
@@ -181,6 +206,8 @@ Watchdog& Watchdog::of_process() {
 
 WatchedRun::WatchedRun(const std::uint64_t& switches) : switches_(switches) { Watchdog::of_process().add(switches_); }
 WatchedRun::~WatchedRun() { Watchdog::of_process().remove(switches_); }
+
+void set_interrupt_hint(const char* hint) noexcept { g_interrupt_hint = hint; }
 
 void set_watchdog_tick(std::chrono::nanoseconds tick) noexcept { g_tick = tick; }
 

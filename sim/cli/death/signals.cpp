@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/exec/signal_io.h>
+#include <rehearse_internal/exec/watchdog.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -69,6 +70,7 @@ InterruptibleScope::InterruptibleScope(std::string_view note) {
   g_on_terminal_line = isatty(STDERR_FILENO) != 0;
   g_first_signal = 0;
   exec::clear_interrupt();
+  exec::set_interrupt_hint(note == kRunInterrupted ? "Ctrl-C again ends the process at once" : nullptr);
   struct sigaction action{};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -80,6 +82,7 @@ InterruptibleScope::~InterruptibleScope() {
   sigaction(SIGINT, &interrupt_before_, nullptr);
   sigaction(SIGTERM, &terminate_before_, nullptr);
   exec::clear_interrupt();
+  exec::set_interrupt_hint(nullptr);
 }
 
 SignalsHeld::SignalsHeld() {

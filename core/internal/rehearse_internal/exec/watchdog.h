@@ -16,7 +16,8 @@
 // time is over to end. It starts with the process's first run or TimeLimit.
 //
 // A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. If the run has made no
-// switch for ten seconds, and no thread of the process has computed, stderr names the rank, the call and its place.
+// switch for ten seconds, and no thread of the process has computed, stderr names the rank, the call and its place. If
+// threads compute, stderr names the rank and its place after thirty seconds, once for each run.
 namespace rehearse::exec {
 
 // The activity in which the watchdog found a run's thread.
@@ -45,6 +46,11 @@ std::string blocked_call(pid_t thread);
 // argument. "read()", or "a system call" if its name is unknown or the kernel does not restart it; empty if the thread
 // computed. Async-signal-safe.
 std::string_view interrupted_call(const void* context) noexcept;
+
+// If a run makes no switch for a second or two after somebody asked it to end (request_interrupt()), the watchdog says
+// on stderr what its rank does, and ends the line with `hint`: what ends the process at once. `hint` must live on.
+// Null, the initial value: it says nothing.
+void set_interrupt_hint(const char* hint) noexcept;
 
 // Gives the calling thread's run `limit` of real time while the object lives. Then asks all runs of the process to end
 // (interrupt.h). If an executor still runs on the calling thread a second later, calls `overdue` on the watchdog's

@@ -15,11 +15,16 @@
 #include "core/exec/world_fixture.h"
 #include "exec/monitor/quiet.h"
 
-// This function is outside namespace rehearse, as user code is. Without line tables, reports take the functions of that
-// namespace for library code.
+// These functions are outside namespace rehearse, as user code is. Without line tables, reports take the functions of
+// that namespace for library code.
 [[gnu::noinline]] void pass_gate(int file) {
   char byte = 0;
   EXPECT_EQ(rehearse::exec::read_at_once(file, &byte, 1), 1);
+}
+
+[[gnu::noinline]] void compute_until(const std::atomic<bool>& enough) {
+  while (!enough) {
+  }
 }
 
 namespace rehearse::exec::test {
@@ -44,6 +49,17 @@ TEST(WatchdogQuiet, WhatSwitchesOrComputes_IsNone) {
   for (std::uint64_t sample = 1; sample <= 100; ++sample) {
     EXPECT_FALSE(switching.sample(sample, 0s));
     EXPECT_FALSE(computing.sample(5, sample * 21ms));
+  }
+}
+
+TEST(WatchdogQuiet, ThirtyLooksAtARankThatComputes_ReportItOnce) {
+  Quiet computing, standing, switching;
+  for (std::uint64_t sample = 1; sample <= 100; ++sample) {
+    computing.sample(5, sample * 1s);
+    EXPECT_EQ(computing.computes_long(), sample == 31) << sample;
+    standing.sample(5, 0s);
+    switching.sample(sample / 30, sample * 1s);
+    EXPECT_FALSE(standing.computes_long() || switching.computes_long()) << sample;
   }
 }
 
@@ -271,6 +287,38 @@ TEST(WatchdogDeathTest, RunThatStandsStill_SaysWhere) {
       },
       ::testing::ExitedWithCode(3),
       "rehearse: nothing has moved for 0.1 s: rank 1 is blocked in read\\(\\) at watchdog_test.cpp:");
+}
+
+// Runs two ranks, of which rank 1 asks the run to end, and computes until the watchdog has said something. Ends the
+// process.
+[[noreturn]] void compute_until_told() {
+  int ends[2];
+  std::atomic<bool> enough{false};
+  const int shown = ::dup(STDERR_FILENO);
+  if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) ::_exit(5);
+  std::thread reader([&] {
+    char text[1024];
+    const auto size = read_at_once(ends[0], text, sizeof text);
+    write_at_once(shown, text, static_cast<std::size_t>(size));
+    enough = true;
+  });
+  set_watchdog_tick(2ms);
+  set_interrupt_hint("so it is");
+  World w(2);
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 1) return;
+    request_interrupt();
+    compute_until(enough);
+    this_rank::yield();
+  });
+  ::_exit(outcome.ending == Ending::interrupted ? 3 : 4);
+}
+
+TEST(WatchdogDeathTest, RunThatIsAskedToEndAndGoesOn_SaysWhy) {
+  EXPECT_EXIT(
+      compute_until_told(), ::testing::ExitedWithCode(3),
+      "^rehearse: the run is asked to end, and rank 1 computes at watchdog_test.cpp:[0-9]+ in compute_until: it "
+      "ends at the next switch; so it is");
 }
 
 }  // namespace
