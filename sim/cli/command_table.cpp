@@ -40,7 +40,8 @@ constexpr OptionSpec kRunTimeLimit{"--time-limit", "SECONDS", "60",
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
 constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
-constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
+constexpr OptionSpec kCheckDeterminism{"--check-determinism", "N",   "10", "run N times and compare; without N: twice",
+                                       Takes::anything,       false, "",   "2"};
 constexpr OptionSpec kChecks{"--checks", "LEVEL", "all",
                              "which checkers run: none, default (memory) or all (also replicas, NaN and Inf); "
                              "docs/CHECKERS.md",

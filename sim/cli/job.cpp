@@ -111,7 +111,8 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.transport) {
     options.push_back(fmt::format("--with={}", transport_names()[static_cast<std::size_t>(*arguments.transport)]));
   }
-  if (arguments.check_determinism) options.emplace_back("--check-determinism");
+  const int runs = arguments.check_determinism;
+  if (runs != 0) options.push_back(runs == 2 ? "--check-determinism" : fmt::format("--check-determinism={}", runs));
   return options;
 }
 

@@ -16,21 +16,24 @@
 namespace rehearse::cli {
 namespace {
 
-// Runs the scenario once more. If this run differs or is interrupted, changes the verdict of `first`.
-void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
-  console.note("a second run, to compare\n");
-  const auto second = run_scenario(scenario, console);
-  if (sim::took_same_way(first, second)) ++first.report.checks["a second run was the same"];
+// Runs the scenario again until there are so many runs. If one differs or is interrupted, changes the verdict of
+// `first`.
+void check_determinism(const sim::Scenario& scenario, Console& console, int runs, sim::Attempt& first) {
+  for (int run = 2; run <= runs; ++run) {
+    console.note(runs == 2 ? "a second run, to compare\n" : fmt::format("run {} of {}, to compare\n", run, runs));
+    if (!sim::took_same_way(first, run_scenario(scenario, console))) return;
+    ++first.report.checks[runs == 2 ? "a second run was the same" : "other runs were the same"];
+  }
 }
 
-// Makes the run, and with --check-determinism a second one, within the time limit.
+// Makes the run, and with --check-determinism others to compare, within the time limit.
 sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console) {
   std::optional<exec::TimeLimit> limit;
   if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
   auto attempt = run_scenario(scenario, console);
   Report& report = attempt.report;
   if (arguments.check_determinism && report.verdict != Verdict::interrupted)
-    check_determinism(scenario, console, attempt);
+    check_determinism(scenario, console, arguments.check_determinism, attempt);
   say_who_interrupted(report, arguments, limit && limit->is_over());
   return attempt;
 }
@@ -81,7 +84,7 @@ int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder&
 int run(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
   if (scenario.world.mode == Mode::real) return run_for_real(arguments, std::move(scenario), console);
-  scenario.world.keep_all_events = arguments.check_determinism;
+  scenario.world.keep_all_events = arguments.check_determinism != 0;
   const OutputFolder folder(scenario.output.directory);
   const InterruptibleScope interruptible;
   console.note(banner(scenario));

@@ -10,6 +10,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/sim/determinism.h>
 #include <rehearse_internal/sim/oracles.h>
 
 #include "compute/operator_cost.h"
@@ -117,17 +118,36 @@ class World::Impl {
     scratch.begin_again();
     try {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
-      // A body that keeps state outside its ranks may run differently the second time. Then the caller gets the first
+      if (record->outcome.ending == exec::Ending::interrupted) return report;
+      // If a body depends on more than the seed, it may run differently the second time. Then the caller gets the first
       // report.
-      if (record->decisions.hash() != record_->decisions.hash()) return report;
-      // With equal decisions, the endings can differ if the second run was interrupted after its last decision.
-      if (record->outcome.ending != record_->outcome.ending) return report;
+      if (record->decisions.hash() != record_->decisions.hash() || record->outcome.ending != record_->outcome.ending) {
+        report.remarks.insert(report.remarks.begin(), went_another_way(first_difference(*record_, *record)));
+        return report;
+      }
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       explained_ = std::move(record);
       return sim::build_report(again, *explained_);
-    } catch (const sim::ReplayError&) {
+    } catch (const sim::ReplayError& error) {
+      report.remarks.insert(report.remarks.begin(), went_another_way(error.what()));
       return report;
     }
+  }
+
+  static std::string went_another_way(const std::string& where) {
+    return fmt::format("{} (a clock, an address, a thread, an earlier run): {}", sim::kOutsideOfTheSeed, where);
+  }
+
+  static std::string first_difference(const RunRecord& one, const RunRecord& two) {
+    auto first = sim::path_of(one.decisions, one.events.hash()),
+         second = sim::path_of(two.decisions, two.events.hash());
+    const auto has_all_calls = [](const RunRecord& run) { return run.events.kept().size() == run.events.size(); };
+    if (has_all_calls(one) && has_all_calls(two)) {
+      first.calls = sim::calls_of(one.events);
+      second.calls = sim::calls_of(two.events);
+    }
+    const auto difference = sim::first_difference(first, second);
+    return difference ? difference->text : "it ended in another way";
   }
 
   static bool failed_after_recovery(const Report& report, const RunRecord& record) {

@@ -127,9 +127,15 @@ REHEARSE_PROGRAM(saves){.summary = "rank 1 writes a file",
                         }};
 
 // Not deterministic, on purpose: the system's random numbers decide how often each rank yields.
-REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](RankContext& ctx, const Parameters&) {
+REHEARSE_PROGRAM(moody){.summary = "takes another way each time",
+                        .parameters = {{"fails", false, "rank 1 throws, or leaves out the barrier"}},
+                        .body = [](RankContext& ctx, const Parameters& parameters) {
                           const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;
                           for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
+                          if (parameters.flag("fails") && ctx.rank() == 1) {
+                            if (times % 2 == 0) throw std::runtime_error("bad luck");
+                            return;
+                          }
                           ctx.group().barrier()->wait();
                         }};
 

@@ -36,6 +36,8 @@ std::string line(const std::string& text, std::size_t number) {
 
 std::string last_line(const std::string& text) { return text.substr(text.rfind('\n', text.size() - 2) + 1); }
 
+std::string unwrapped(const std::string& text) { return std::regex_replace(text, std::regex("\n +"), " "); }
+
 class Command : public ::testing::Test {
  protected:
   void scenario(const std::string& program, const std::string& more = "") const {
@@ -254,6 +256,29 @@ TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {
   EXPECT_EQ(finished.exit_code, 4);
   EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 differ, so "));
   EXPECT_EQ(last_line(finished.out), "replay: job run moody.toml --check-determinism\n");
+}
+
+TEST_F(Run, CheckDeterminism_RunsAsOftenAsAsked) {
+  scenario("sum");
+  EXPECT_THAT(job({"run", "sum.toml", "--check-determinism=3", "--quiet"}).out,
+              HasSubstr("checks: other runs were the same (held 2 times), the sum is right (held 16 times)"));
+  scenario("moody");
+  EXPECT_EQ(last_line(job({"run", "moody.toml", "--check-determinism=3", "--quiet"}).out),
+            "replay: job run moody.toml --check-determinism=3\n");
+  EXPECT_THAT(job({"run", "sum.toml", "--check-determinism=1"}).err,
+              HasSubstr("--check-determinism is \"1\"; it takes an integer from 2 to 1000000"));
+}
+
+// A run that fails is repeated for its report, which proves what --check-determinism looks for.
+TEST_F(Run, FailureThatDoesNotRepeat_SaysSo) {
+  scenario("moody", "[parameters]\nfails = true\n");
+  const auto finished = job({"run", "moody.toml", "--quiet"});
+  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_THAT(unwrapped(finished.out),
+              HasSubstr("\nremark: repeated with the same decisions, the run went another way, so the program uses "
+                        "something outside of the seed (a clock, an address, a thread, an earlier run): "));
+  scenario("skip");
+  EXPECT_THAT(unwrapped(job({"run", "skip.toml", "--quiet"}).out), Not(HasSubstr("went another way")));
 }
 
 TEST_F(Replay, SameRun_IsConfirmed) {

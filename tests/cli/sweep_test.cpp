@@ -121,6 +121,14 @@ TEST_F(Sweep, KeepGoing_CountsBugs) {
   EXPECT_EQ(replay(text.out).exit_code, text.exit_code);
 }
 
+// How such a program fails is a matter of chance, so its failures are one bug.
+TEST_F(Sweep, FailuresThatDoNotRepeat_AreOneBug) {
+  scenario("moody", "[parameters]\nfails = true\n");
+  const auto finished = sweep("moody", {"--seeds=1..8", "--keep-going"});
+  EXPECT_THAT(finished.out, StartsWith("FAILED: 8 of 8 seeds, 1 bug\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\n     the program uses something outside of the seed; --check-determinism"));
+}
+
 TEST_F(Sweep, MaxFailures_AreTheLowestSeeds) {
   scenario("races");
   const auto all = nlohmann::json::parse(sweep("races", {"--seeds=1..60", "--keep-going", "--json"}).out);

@@ -28,7 +28,11 @@ class Parser {
   }
 
   Typed parse(std::vector<std::string> words) {
-    for (const auto& word : words) require_value(word);
+    for (auto& word : words) {
+      require_value(word);
+      const auto* const option = find_option(command_, word);
+      if (option != nullptr && !option->alone.empty()) word += fmt::format("={}", option->alone);
+    }
     std::reverse(words.begin(), words.end());  // CLI11 expects this order
     try {
       app_.parse(words);

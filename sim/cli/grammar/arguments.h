@@ -41,9 +41,9 @@ struct Arguments {
   std::optional<int> max_failures;                 // nothing: 1, or no limit with keep_going
   std::optional<std::chrono::seconds> time_limit;  // for a run or seed, in real time; nothing: none
   bool keep_going = false;
-  std::string junit;   // a file; empty: none
-  std::string output;  // empty: the scenario decides
-  bool check_determinism = false;
+  std::string junit;                                   // a file; empty: none
+  std::string output;                                  // empty: the scenario decides
+  int check_determinism = 0;                           // the number of runs; 0: no comparison
   std::optional<double> tolerance;                     // for results, relative; nothing: by dtype and number of ranks
   std::optional<double> bucket_cap, first_bucket_cap;  // MiB
   std::string rules;                                   // one of rule_names()

@@ -30,6 +30,7 @@ struct OptionSpec {
   Takes takes = Takes::anything;
   bool repeats = false;             // may be given more than once
   std::string_view component = {};  // kRealComponent, or empty: works in every program
+  std::string_view alone = {};      // the value of the option if it is given without one; empty: it needs one
 };
 
 // The word that follows a command and is not an option.

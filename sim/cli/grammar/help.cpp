@@ -64,7 +64,9 @@ std::string help_of(const std::string& name, const CommandSpec& command) {
   }
   std::vector<Row> rows;
   for (const auto& option : command.options) {
-    const auto value = option.value.empty() ? "" : fmt::format("={}", option.value);
+    const auto value = option.value.empty()   ? ""
+                       : option.alone.empty() ? fmt::format("={}", option.value)
+                                              : fmt::format("[={}]", option.value);
     rows.push_back({fmt::format("{}{}", option.name, value), std::string(option.summary)});
   }
   rows.push_back({"--help", "print this"});

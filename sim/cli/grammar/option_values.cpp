@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kRanksMost = 65'536;
 constexpr int kJobsMost = 1'024;
+constexpr int kRunsMost = 1'000'000;
 constexpr int kFailuresMost = 1'000'000;
 constexpr int kSecondsMost = 1'000'000;
 constexpr double kCapMost = 1'000'000;  // MiB
@@ -196,7 +197,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);
   arguments.output = values.text("--output");
-  arguments.check_determinism = values.flag("--check-determinism");
+  arguments.check_determinism = values.integer("--check-determinism", 2, kRunsMost).value_or(0);
   arguments.json = values.flag("--json");
   arguments.no_color = values.flag("--no-color");
   arguments.quiet = values.flag("--quiet");

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include <rehearse_internal/sim/determinism.h>
+
 namespace rehearse::cli {
 namespace {
 
@@ -22,6 +24,11 @@ std::string without_numbers(const std::string& text) {
 std::string placed(const std::string& call, const std::string& where) {
   const auto text = without_numbers(call);
   return where.empty() ? text : text + "  at " + where;
+}
+
+bool depends_on_more_than_the_seed(const Report& report) {
+  return std::any_of(report.remarks.begin(), report.remarks.end(),
+                     [](const std::string& remark) { return remark.starts_with(sim::kOutsideOfTheSeed); });
 }
 
 }  // namespace
@@ -55,8 +62,14 @@ std::vector<Bug> bugs_of(const SeedResults& results) {
   for (const auto& [seed, result] : results) {
     if (!result.failure) continue;
     auto parts = culprit(*result.failure);
+    auto verdict = result.failure->verdict;
+    // How such a run fails is a matter of chance.
+    if (depends_on_more_than_the_seed(*result.failure)) {
+      verdict = Verdict::nondeterminism;
+      parts = {"the program uses something outside of the seed; --check-determinism=10 says more"};
+    }
     const auto pattern = parts.empty() ? without_numbers(result.failure->headline) : "";
-    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts, pattern}, bugs.size());
+    const auto [entry, is_new] = known.try_emplace({verdict, parts, pattern}, bugs.size());
     if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
     bugs[entry->second].seeds.push_back(seed);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse/exec/decision_log.h>
@@ -27,6 +28,11 @@ class EventLog;
 }
 
 namespace rehearse::sim {
+
+// A remark of a failed run begins with this if the run, repeated with the same decisions for its report, went another
+// way.
+inline constexpr std::string_view kOutsideOfTheSeed =
+    "repeated with the same decisions, the run went another way, so the program uses something outside of the seed";
 
 // The communication calls of a run, in order.
 struct RunCalls {
