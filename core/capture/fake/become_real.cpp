@@ -91,6 +91,17 @@ void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf&
   take_gradients(fake, real);
 }
 
+at::Tensor view_of_handles(const at::Tensor& view, const HandleOf& handle_of) {
+  const autograd::DifferentiableViewMeta* const meta = autograd::impl::get_view_autograd_meta(view);
+  if (meta == nullptr || !meta->has_bw_view()) return view;
+  const at::Tensor& base = meta->get_backward_view().base_;
+  if (handle_of(base).is_same(base)) return view;
+  c10::TensorImpl& impl = *view.unsafeGetTensorImpl();
+  at::Tensor made(impl.shallow_copy_and_detach(impl.version_counter(), /*allow_tensor_metadata_change=*/true));
+  made.unsafeGetTensorImpl()->set_autograd_meta(meta_of_real(view, *made.unsafeGetTensorImpl(), handle_of));
+  return made;
+}
+
 void share_real(const at::Tensor& fake, const at::Tensor& real) {
   FakeImpl& impl = *fake_impl(fake);
   become(fake, real, [](const at::Tensor& base) { return base; });

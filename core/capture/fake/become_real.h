@@ -19,6 +19,10 @@ using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 // gradients of existing graphs reach the fake. Afterwards only autograd's own references may use `real`.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
+// Returns a second object of a real view whose base user code holds as another tensor: a view of that tensor. Returns
+// every other tensor itself.
+at::Tensor view_of_handles(const at::Tensor& view, const HandleOf& handle_of);
+
 // Like become_real(), but other code keeps using `real`. Both tensors share memory and versions. If `real` is a leaf
 // that requires grad, they also share the gradient, and the fake requires grad whenever `real` does. If `real` is no
 // such leaf, requires_grad_() on one tensor does not affect the other. set_data() on one tensor never affects the

@@ -38,11 +38,6 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
     const c10::IValue value = value_of(live.source);
     if (value.isTensor()) ++uses[value.toTensor().unsafeGetTensorImpl()];
   }
-  std::map<const c10::TensorImpl*, at::Tensor> handles;
-  const HandleOf handle_of = [&](const at::Tensor& real) {
-    const auto found = handles.find(real.unsafeGetTensorImpl());
-    return found != handles.end() ? found->second : real;
-  };
   for (const LiveValue& live : alive) {
     const auto fake = fakes.find(live.fake_id);
     if (fake == fakes.end() || recording_.inputs.find(live.fake_id) != nullptr) continue;
@@ -57,10 +52,32 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
       fake_impl(fake->second)->take_memory(real);
       continue;
     }
-    become_real(fake->second, real, handle_of);
-    handles.emplace(real.unsafeGetTensorImpl(), fake->second);
+    become_real(fake->second, real, [this](const at::Tensor& base) { return handle_of(base); });
+    handles_.emplace(real.unsafeGetTensorImpl(), fake->second);
   }
   inputs.for_each([](const at::Tensor& fake, const at::Tensor& real) { fake_impl(fake)->take_memory(real); });
+}
+
+at::Tensor EagerRest::handle_of(const at::Tensor& real) const {
+  const auto found = handles_.find(real.unsafeGetTensorImpl());
+  const at::Tensor handle = found != handles_.end() ? found->second.lock() : at::Tensor();
+  return handle.defined() ? handle : real;
+}
+
+std::vector<at::Tensor> EagerRest::as_held(const std::vector<at::Tensor>& results) const {
+  std::vector<at::Tensor> held;
+  for (const at::Tensor& result : results) {
+    at::Tensor& tensor = held.emplace_back(result);
+    if (!result.defined()) continue;
+    tensor = view_of_handles(handle_of(result), [this](const at::Tensor& base) { return handle_of(base); });
+    for (const auto& [fake, real] : stand_ins_) {
+      if (const at::Tensor alive = fake.lock(); alive.defined() && real.is_same(result)) tensor = alive;
+    }
+    recording_.inputs.for_each([&](const at::Tensor& fake, const at::Tensor& real) {
+      if (real.is_same(result)) tensor = fake;
+    });
+  }
+  return held;
 }
 
 at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {

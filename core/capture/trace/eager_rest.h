@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -39,17 +40,23 @@ class EagerRest {
   // Throws NotCapturable for a fake without a real tensor, and shapes::DataDependentError for a symbol without a value.
   c10::IValue real_value(const c10::IValue& value) const;
   at::Tensor real_tensor(const at::Tensor& tensor) const;
+  // For results of an eager region. A region may return a real tensor for which the code holds a fake, or a view of
+  // one. Autograd tracks a write through one object of a tensor, so the code gets that fake, or a view of it.
+  std::vector<at::Tensor> as_held(const std::vector<at::Tensor>& results) const;
   // The fakes, other than those of inputs, that make_real() left as fakes, with the real tensors for which they stand.
   const std::vector<std::pair<WeakTensor, at::Tensor>>& stand_ins() const noexcept { return stand_ins_; }
 
  private:
+  // Returns the fake that became this real tensor, or the tensor itself.
+  at::Tensor handle_of(const at::Tensor& real) const;
   void renew(const at::Tensor& tensor) const;
   void renew_bases() const;
   void lend_history_of(const at::Tensor& fake, const at::Tensor& real) const;
   at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor, not detached; throws NotCapturable
 
   Recording& recording_;
-  std::unordered_map<std::uint64_t, at::Tensor> real_;  // by fake_id()
+  std::unordered_map<std::uint64_t, at::Tensor> real_;    // by fake_id()
+  std::map<const c10::TensorImpl*, WeakTensor> handles_;  // by real tensor: the fake that became it
   std::vector<std::pair<WeakTensor, at::Tensor>> stand_ins_;
   mutable std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // for leaves among the inputs
 };

@@ -88,7 +88,7 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   std::vector<at::Tensor> real;
   for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
   take_answer(answer, held);
-  answer.result->replace(rest_ ? real : recorder_.take_results(ended.region, real));
+  answer.result->replace(rest_ ? rest_->as_held(real) : recorder_.take_results(ended.region, real));
   return answer.result;
 }
 

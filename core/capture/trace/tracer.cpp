@@ -173,8 +173,6 @@ void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
   rest()->call(op, arguments);
 }
 
-// Ends the capture before the refused operator if possible, so that the operator can run eagerly. Returns whether it
-// has ended the capture.
 bool Tracer::go_on_after(const std::exception& refusal) {
   const InOperator inside(recording_.mode);
   const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||

@@ -63,6 +63,9 @@ class Tracer {
   // Ends the capture because of the refusal, so that the code can run eagerly. Returns false if the code must get the
   // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
+  // Ends the capture before what is refused, if possible. Otherwise notes the refusal, because the code may catch it,
+  // and returns false. Call it in the handler that caught the refusal.
+  bool go_on_after(const std::exception& refusal);
   // Fails the call. Use it if the code asks about a tensor and not even the real tensor gives the answer of eager mode,
   // so that the code cannot go on eagerly either.
   [[noreturn]] void end_with(const NotCapturable& refusal);
@@ -74,7 +77,6 @@ class Tracer {
   void run_code(const std::function<void()>& user_code);
   // Notes the current exception if it is a refusal. Returns whether it is.
   bool note_if_refusal();
-  bool go_on_after(const std::exception& refusal);
   void check_after_code_or_end();
   void call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void refuse_behind_cut(const char* question, const exec::CallSite& site) const;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <rehearse_internal/capture/errors.h>
+
 #include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/hooks/tensor_overrides.h"
 #include "capture/trace/tracer.h"
@@ -61,8 +63,14 @@ std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor) {
 
 std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                          std::vector<at::Tensor> tensors) {
-  if (Tracer* const tracer = Tracer::current()) return tracer->segments().run_region(region, tensors);
-  return region->run(std::move(tensors));
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr) return region->run(std::move(tensors));
+  try {
+    return tracer->segments().run_region(region, tensors);
+  } catch (const NotCapturable& refusal) {
+    if (tracer->rest() || !tracer->go_on_after(refusal)) throw;
+  }
+  return tracer->segments().run_region(region, tensors);
 }
 
 }  // namespace rehearse::capture

@@ -226,14 +226,12 @@ bool run_for_captured_code(const GraphExecutor& executor, Stack& stack) {
   const auto call = std::make_shared<ScriptCall>(executor, stack);
   std::vector<at::Tensor> tensors = tensors_of(stack);
   std::erase_if(tensors, [](const at::Tensor& tensor) { return !tensor.defined(); });
-  std::shared_ptr<RegionResult> result;
   try {
     if (!tracer->rest()) call->check();
-    result = run_region(call, tensors);
   } catch (const NotCapturable& refusal) {
-    if (tracer->rest() || !tracer->go_on_eagerly(refusal)) throw;
-    result = run_region(call, tensors);
+    if (!tracer->go_on_after(refusal)) throw;
   }
+  const std::shared_ptr<RegionResult> result = run_region(call, tensors);
   auto& own = static_cast<ScriptCall::Result&>(*result);
   for (std::size_t i = 0; i < own.changed.size(); ++i) assign(stack[i], own.changed[i]);
   stack = own.outputs;

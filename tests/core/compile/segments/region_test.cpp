@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
@@ -131,6 +132,101 @@ TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   EXPECT_EQ(compiled.stats().compiles, 0);
   EXPECT_EQ(compiled.stats().eager_calls, 2);
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("shares memory"));
+}
+
+// The result of each region is its argument, or a view of it. Writes through one of them are visible in the other, to
+// autograd, too.
+const std::vector<at::Tensor (*)(const at::Tensor&)> kAliases{
+    [](const at::Tensor& x) {
+      const at::Tensor h = x * 2;
+      at::Tensor s = eager_region([](const at::Tensor& t) { return t; }, h);
+      s.mul_(3);
+      return h + s;
+    },
+    [](const at::Tensor& x) {
+      at::Tensor h = x * 2;
+      const at::Tensor s = eager_region([](const at::Tensor& t) { return t.t(); }, h);
+      h.mul_(3);
+      return s;
+    },
+    [](const at::Tensor& x) {
+      const at::Tensor h = x * 2;
+      at::Tensor s = eager_region([](const at::Tensor& t) { return t[0]; }, h);
+      s.relu_();
+      return h;
+    },
+    [](const at::Tensor& x) {
+      const at::Tensor h = x * 2;
+      return eager_region([](const at::Tensor& t) { return t; }, h).is_same(h) ? h + 1 : h - 1;
+    },
+    [](const at::Tensor& x) {
+      return eager_region([](const at::Tensor& t) { return t; }, x).is_same(x) ? x + 1 : x - 1;
+    },
+    [](const at::Tensor& x) {
+      const at::Tensor h = x * 2, twin = h.contiguous();  // two objects of the captured code for one tensor
+      at::Tensor s = eager_region([](const at::Tensor& t) { return t; }, h);
+      s.mul_(3);
+      return twin + h;
+    },
+    [](const at::Tensor& x) {  // the nearest code without an alias
+      at::Tensor h = x * 2;
+      const at::Tensor s = eager_region([](const at::Tensor& t) { return t.clone(); }, h);
+      h.mul_(3);
+      return s + h;
+    },
+};
+
+TEST(EagerRegion, AnAliasOfItsArgumentIsTheSameTensorToAutograd) {
+  for (std::size_t i = 0; i < kAliases.size(); ++i) {
+    for (const Verify verify : {Verify::FirstHit, Verify::Always}) {
+      auto compiled = compile(kAliases[i], {.verify = verify});
+      for (int call = 0; call < 3; ++call) {
+        const at::Tensor x = (at::arange(4, at::kFloat).view({2, 2}) - 1.5).requires_grad_();
+        const at::Tensor twin = x.detach().clone().requires_grad_();
+        const at::Tensor actual = compiled(x), expected = kAliases[i](twin);
+        EXPECT_TRUE(actual.equal(expected)) << i << " in call " << call;
+        actual.sum().backward();
+        expected.sum().backward();
+        EXPECT_TRUE(x.grad().equal(twin.grad())) << i << " in call " << call << x.grad() << twin.grad();
+      }
+    }
+  }
+}
+
+// In evaluation, dropout() returns its argument itself.
+TEST(EagerRegion, ScriptCodeThatReturnsItsArgumentGivesTheTensorItself) {
+  torch::jit::Module module("Drop");
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.define("def forward(self, x):\n  return torch.dropout(x, 0.5, self.training)\n");
+  const auto code = [&module](const at::Tensor& x) {
+    const at::Tensor h = x * 2;
+    at::Tensor s = module.forward({h}).toTensor();
+    s.mul_(3);
+    return h + s;
+  };
+  auto compiled = compile(code);
+  for (int call = 0; call < 6; ++call) {
+    module.train(call < 3 || call == 5);
+    const at::Tensor x = at::ones({4}).requires_grad_(), twin = at::ones({4}).requires_grad_();
+    at::manual_seed(call);
+    compiled(x).sum().backward();
+    at::manual_seed(call);
+    code(twin).sum().backward();
+    EXPECT_TRUE(x.grad().equal(twin.grad())) << call << x.grad() << twin.grad();
+  }
+}
+
+TEST(EagerRegion, ARefusalThatTheCodeCatches_StillCounts) {
+  auto compiled = compile(
+      [](const at::Tensor& x) {
+        try {
+          return eager_region([](const at::Tensor& t) { return t * 2; }, x);
+        } catch (const std::exception&) {
+          return x * 5;
+        }
+      },
+      {.fullgraph = true});
+  for (int call = 0; call < 2; ++call) EXPECT_THROW(compiled(at::ones({2})), capture::FakeError);
 }
 
 TEST(EagerRegion, UndefinedArgumentsStayUndefined) {
