@@ -66,6 +66,7 @@ class Generator {
   Program generate() {
     choose_families();
     make_arguments();
+    ask_views();
     make_layers();
     for (int tries = 0; statements_in(program_.statements) < recipe_.statements && tries < 20 * recipe_.statements;
          ++tries) {
@@ -113,6 +114,17 @@ class Generator {
       return Form::SameAsBefore;
     }
     return kForms[static_cast<std::size_t>(below(8))];
+  }
+
+  // Programs with views as arguments ask more often whether a tensor is a view.
+  void ask_views() {
+    const auto is_view = [](const Argument& each) {
+      return each.form == Form::View || each.form == Form::Transposed || each.form == Form::Sliced;
+    };
+    const std::vector<std::string>& all = recipe_.families;
+    if (enabled("facts") || std::find(all.begin(), all.end(), "facts") == all.end()) return;
+    const bool views = std::any_of(program_.arguments.begin(), program_.arguments.end(), is_view);
+    if (views && below(6) == 0) families_.emplace_back("facts");
   }
 
   std::vector<Size> sizes() {

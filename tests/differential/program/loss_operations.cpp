@@ -34,6 +34,12 @@ at::Tensor hooked(at::Tensor x, const std::function<at::Tensor(const at::Tensor&
 
 Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
+// The logarithm of a negative number is NaN, and a NaN differs from itself.
+double by_equal_logarithms(const at::Tensor& x) {
+  const at::Tensor y = x.log();
+  return at::equal(y, y) ? 2 : 0.5;
+}
+
 // Some losses have a storage of more than one element, see mse_loss in keeping_operations.cpp.
 const Operation kLossOperations[] = {
     {"mse",
@@ -227,6 +233,13 @@ const Operation kComparingOperations[] = {
      [](G g) { return answer(at::equal(g[0], g[0])); },
      Match::Any,
      Control::Branch},
+    {"by equal logarithms",
+     "equal",
+     "f",
+     1,
+     {},
+     "$0 * [] { y = $0.log(); return at::equal(y, y) ? 2 : 0.5; }()",
+     [](G g) -> Tensors { return {g[0] * by_equal_logarithms(g[0])}; }},
     {"if equal in attention",
      "equal",
      "f",
