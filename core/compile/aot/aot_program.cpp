@@ -5,18 +5,26 @@
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <rehearse/comm/span_log.h>
 
 #include "compile/aot/aot_node.h"
-#include "compile/aot/below_autograd_and_autocast.h"
 #include "compile/aot/captured_hooks.h"
 
 namespace rehearse::compiler {
 namespace {
+
+// While it lives, operators run below autograd and autocast, because the graph already contains what autograd and
+// autocast would do. In-place operators still increment the versions of tensors.
+struct BelowAutograd {
+  at::AutoDispatchBelowAutograd no_autograd;
+  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
+};
 
 bool requires_grad(const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && value.toTensor().requires_grad();

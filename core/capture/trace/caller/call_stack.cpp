@@ -5,8 +5,6 @@
 #include <array>
 #include <span>
 
-#include "capture/trace/caller/libtorch_functions.h"
-
 namespace rehearse::capture {
 namespace {
 

@@ -20,6 +20,11 @@ void* outer_address();
 // returns.
 std::vector<void*> addresses_within(const void* outer);
 
+// The mangled name of the function of libtorch_cpu that contains the address. Empty if the address lies elsewhere or in
+// a function that LibTorch does not export. The first lookup of an address is slow, because dladdr() searches half a
+// million symbols; later ones take at most a microsecond. Any thread may call it.
+std::string_view libtorch_function_at(const void* address);
+
 // True if the caller's frames up to `outer` include a function that LibTorch exports and whose mangled name starts with
 // one of the prefixes. A function of any other library does not count, whatever its name is.
 bool is_called_by_libtorch(const void* outer, std::initializer_list<std::string_view> prefixes);

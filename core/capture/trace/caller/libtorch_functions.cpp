@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/caller/libtorch_functions.h"
+#include "capture/trace/caller/call_stack.h"
 
 #include <dlfcn.h>
 #include <link.h>
