@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -100,6 +101,16 @@ std::pair<const RanksOfGraph*, const RanksOfGraph*> first_that_differ(const Rank
   return {};
 }
 
+// True if one rank of the graph's group does another thing than the others: it sends, or receives, what they do not.
+bool has_root(const GraphOutline& graph) {
+  static constexpr std::string_view kRooted[] = {".broadcast", "c10d.reduce_.", ".gather_.", ".scatter_."};
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphOutline::Node& node) {
+    return node.target.find("c10d") != node.target.npos &&
+           std::any_of(std::begin(kRooted), std::end(kRooted),
+                       [&](std::string_view name) { return node.target.find(name) != node.target.npos; });
+  });
+}
+
 }  // namespace
 
 void FunctionRecord::compiles(std::string why, exec::CallSite where) {
@@ -187,7 +198,7 @@ std::vector<GraphDifference> graph_differences(const Journal& journal, const std
   for (const auto& record : journal.functions()) {
     if (!record->uses_collectives() && is_left_out(record->rank())) continue;
     for (const auto& compile : record->compiles()) {
-      if (compile.graph == nullptr || compile.guards == 0) continue;
+      if (compile.graph == nullptr || compile.guards == 0 || has_root(*compile.graph)) continue;
       by_guards[{record->name(), compile.guards}][compile.graph.get()].insert(record->rank());
     }
   }

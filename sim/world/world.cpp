@@ -122,20 +122,22 @@ class World::Impl {
       // If a body depends on more than the seed, it may run differently the second time. Then the caller gets the first
       // report.
       if (record->decisions.hash() != record_->decisions.hash() || record->outcome.ending != record_->outcome.ending) {
-        report.remarks.insert(report.remarks.begin(), went_another_way(first_difference(*record_, *record)));
-        return report;
+        return with_other_way(std::move(report), first_difference(*record_, *record));
       }
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       explained_ = std::move(record);
       return sim::build_report(again, *explained_);
     } catch (const sim::ReplayError& error) {
-      report.remarks.insert(report.remarks.begin(), went_another_way(error.what()));
-      return report;
+      return with_other_way(std::move(report), error.what());
     }
   }
 
-  static std::string went_another_way(const std::string& where) {
-    return fmt::format("{} (a clock, an address, a thread, an earlier run): {}", sim::kOutsideOfTheSeed, where);
+  // A static variable that the first run has initialised is no reason for a remark about a run that is OK.
+  static Report with_other_way(Report report, const std::string& where) {
+    if (report.verdict == Verdict::ok) return report;
+    report.remarks.insert(report.remarks.begin(), fmt::format("{} (a clock, an address, a thread, an earlier run): {}",
+                                                              sim::kOutsideOfTheSeed, where));
+    return report;
   }
 
   static std::string first_difference(const RunRecord& one, const RunRecord& two) {

@@ -237,6 +237,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
             "forever: all-reduces until somebody stops it\n"
             "  compute = false  # rank 2 computes, and never switches\n"
             "moody: takes another way each time\n"
+            "  fails = false  # rank 1 throws, or leaves out the barrier\n"
             "prints: each rank prints a line\n"
             "races: throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may\n"
             "  may_die = false      # end the process then\n"

@@ -89,9 +89,9 @@ void forgets_the_last_of_several(RankContext& ctx) {
 }
 
 void waits_in_a_barrier_for_all(RankContext& ctx) {
-  auto loss = at::ones({1});
+  auto loss = at::ones({1}), norm = at::ones({1});
   const auto work = ctx.group().allreduce(loss);
-  ctx.group().allreduce(loss);
+  ctx.group().allreduce(norm);
   ctx.group().barrier()->wait();
 }
 
