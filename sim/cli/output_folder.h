@@ -28,9 +28,8 @@ void prepare_folder(const std::filesystem::path& folder);
 
 // Makes the folder and locks it against other processes while this object exists. A run of several processes, and a
 // sweep, remove the files of earlier runs. They must not remove the files of a run that is under way. Parts of one
-// sweep
-// (--shard) have seeds of their own, so they may share a folder. Throws UsageError if another
-// process holds the lock or the folder cannot be made. On a file system without locks it locks nothing.
+// sweep (--shard) have seeds of their own, so they may share a folder. Throws UsageError if another process holds the
+// lock or the folder cannot be made. On a file system without locks it locks nothing.
 class FolderLock {
  public:
   enum class Sharing { none, parts };
