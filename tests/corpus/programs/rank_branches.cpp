@@ -112,12 +112,12 @@ void gathers_metrics_on_main(RankContext& ctx, bool corrected) {
 
 }  // namespace
 
+// In B001, the checker of buffers would find the read of the partial sum first.
 Entries rank_branches() {
   return {
       {"B001",
        saves_if_better,
-       {.ranks = 4,
-        .check_level = rehearse::CheckLevel::none},  // the checker of buffers finds the read of the partial sum first
+       {.ranks = 4, .check_level = rehearse::CheckLevel::none},
        Verdict::mismatch,
        {0},
        "rank 0 called allgather(float32 4 x [2], cpu) while ranks 1-3 called reduce(root=0, avg, float32[1], cpu) as "
