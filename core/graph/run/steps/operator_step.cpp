@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/graph/operators.h>
 
+#include <optional>
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
 #include "graph/run/call/bind_arguments.h"
 #include "graph/run/steps/steps.h"
 
 namespace rehearse::graph {
 namespace {
 
+// Autograd's kernel of an operator that is neither a view nor in place hides ADInplaceOrView from the views that the
+// operator makes inside. A graph that runs below autograd has to do the same: otherwise, unsafe_split() gives views.
+bool hides_views(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
+}
+
 // A boxed call. The constructor brings the arguments into the order of the schema, once for all calls of run().
 class OperatorStep : public Step {
  public:
   OperatorStep(const Node& node, c10::OperatorHandle op)
-      : node_(node), op_(std::move(op)), arguments_(bind_arguments(node, op_.schema())) {}
+      : node_(node),
+        op_(std::move(op)),
+        hides_views_(hides_views(op_)),
+        arguments_(bind_arguments(node, op_.schema())) {}
 
   c10::IValue run(const ValueOf& value_of) const override {
     torch::jit::Stack stack;
@@ -22,6 +36,8 @@ class OperatorStep : public Step {
                           ? *formal.default_value()
                           : to_ivalue(*argument.given, *formal.type(), formal.N(), value_of, node_, argument.field));
     }
+    std::optional<c10::impl::ExcludeDispatchKeyGuard> no_views;
+    if (hides_views_) no_views.emplace(c10::DispatchKey::ADInplaceOrView);
     op_.callBoxed(stack);
     if (stack.empty()) return {};
     if (stack.size() == 1) return std::move(stack[0]);
@@ -31,6 +47,7 @@ class OperatorStep : public Step {
  private:
   const Node& node_;
   c10::OperatorHandle op_;
+  bool hides_views_;
   std::vector<BoundArgument> arguments_;  // includes defaults
 };
 

@@ -75,7 +75,7 @@ const Program kMixedPrograms[] = {
      }},
     {"copies that share memory",
      [](const Tensors& g) {
-       return Tensors{at::_unsafe_view(g[0], {9}), at::unsafe_split(g[1], 2)[0] * 1, at::unsafe_chunk(g[2], 2)[1] * 1};
+       return Tensors{at::_unsafe_view(g[0], {9}), at::unsafe_split(g[1], 2)[0], at::unsafe_chunk(g[2], 2)[1]};
      }},
     {"views of one of several tensors",
      [](const Tensors& g) {
