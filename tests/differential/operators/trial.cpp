@@ -377,7 +377,7 @@ Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, 
   worst.samples = samples;
   if ((samples >= kSamplesLeast && has_special) || worst.fate >= Fate::Throws) return worst;
   const std::string few = std::to_string(choices.size()) + " work, " + std::to_string(samples) + " compared: ";
-  const bool is_foreign = choices.empty() && is_for_others(c10::toString(op.operator_name()), error);
+  const bool is_foreign = samples == 0 && is_for_others(c10::toString(op.operator_name()), error);
   return {is_foreign ? Fate::ForOthers : Fate::NoSamples, samples, few + error, ""};
 }
 
