@@ -39,9 +39,15 @@ int thread_detach(pthread_t thread) REHEARSE_INTERPOSES("pthread_detach");
 void thread_exit(void* result) REHEARSE_INTERPOSES("pthread_exit");
 pthread_t thread_self() REHEARSE_INTERPOSES("pthread_self");
 
+// What a std::thread runs: has the virtual functions of std::thread::_State, which is private since GCC 13.
+struct ThreadState {
+  virtual ~ThreadState() = default;
+  virtual void run() = 0;
+};
+
 // libstdc++ passes the state that a std::thread runs to pthread_create() as a bare pointer, which the thread must free.
 // A world may end before the thread has begun; here a shared owner frees the state even then.
-void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)())
+void std_thread_start(std::thread* thread, std::unique_ptr<ThreadState> state, void (*depend)())
     REHEARSE_INTERPOSES("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 
 namespace {
@@ -53,7 +59,7 @@ constinit Real<int (*)(pthread_t, void**, const timespec*)> real_timedjoin("pthr
 constinit Real<int (*)(pthread_t)> real_detach("pthread_detach");
 constinit Real<void (*)(void*)> real_thread_exit("pthread_exit");
 constinit Real<pthread_t (*)()> real_self("pthread_self");
-constinit Real<void (*)(std::thread*, std::thread::_State_ptr, void (*)())> real_start(
+constinit Real<void (*)(std::thread*, std::unique_ptr<ThreadState>, void (*)())> real_start(
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 
 // Called once. Returns the value for pthread_join().
@@ -100,7 +106,7 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
 }
 
 // libstdc++'s own function calls pthread_create(), which is ours, so it needs a NativeScope.
-void start_exempt(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
+void start_exempt(std::thread* thread, std::unique_ptr<ThreadState> state, void (*depend)()) {
   const NativeScope native;
   real_start(thread, std::move(state), depend);
 }
@@ -160,13 +166,13 @@ int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*s
   return 0;
 }
 
-void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
+void std_thread_start(std::thread* thread, std::unique_ptr<ThreadState> state, void (*depend)()) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_start(thread, std::move(state), depend);
   // The state is freed when the routine returns, before join() returns, as in libstdc++.
-  auto routine = [owner = std::shared_ptr<std::thread::_State>(std::move(state))]() mutable -> void* {
+  auto routine = [owner = std::shared_ptr<ThreadState>(std::move(state))]() mutable -> void* {
     const auto running = std::move(owner);
-    running->_M_run();
+    running->run();
     return nullptr;
   };
   static_assert(sizeof *thread == sizeof(pthread_t), "a std::thread is its handle");
