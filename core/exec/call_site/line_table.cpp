@@ -4,7 +4,9 @@
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -129,6 +131,10 @@ void set_place(SourceFrame& frame, Dwarf_Die* unit, Dwarf_Addr address) {
   dwarf_lineno(line, &frame.line);
 }
 
+std::string normal(const std::string& path) { return std::filesystem::path(path).lexically_normal().string(); }
+
+std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 }  // namespace
 
 LineTable::LineTable(const std::string& path, std::uintptr_t bias) {
@@ -182,6 +188,34 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
     for (SourceFrame& frame : frames) frame.unit = name;
   }
   return frames;
+}
+
+std::string LineTable::shortest_end(const std::string& file) {
+  if (!paths_) paths_ = paths_by_name();
+  const std::string path = normal(file);
+  const auto others = paths_->find(name_in(path));
+  std::size_t begin = path.rfind('/') + 1;
+  const auto ends_as_file = [&](const std::string& other) {
+    return other != path && other.ends_with(std::string_view(path).substr(begin));
+  };
+  while (begin > 0 && others != paths_->end() &&
+         std::any_of(others->second.begin(), others->second.end(), ends_as_file))
+    begin = begin > 1 ? path.rfind('/', begin - 2) + 1 : 0;
+  return path.substr(begin);
+}
+
+std::map<std::string, std::set<std::string>> LineTable::paths_by_name() const {
+  std::map<std::string, std::set<std::string>> paths;
+  Dwarf_Addr bias = 0;
+  for (Dwarf_Die* unit = nullptr; module_ != nullptr && (unit = dwfl_module_nextcu(module_, unit, &bias)) != nullptr;) {
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrcfiles(unit, &files, &count) != 0) continue;
+    for (std::size_t i = 1; i < count; ++i) {
+      if (const char* const file = dwarf_filesrc(files, i, nullptr, nullptr)) paths[name_in(file)].insert(normal(file));
+    }
+  }
+  return paths;
 }
 
 }  // namespace rehearse::exec

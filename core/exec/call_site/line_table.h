@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +36,14 @@ class LineTable {
   // The functions at `address`, innermost first, including inlined ones. Empty if nothing is known.
   std::vector<SourceFrame> lookup(std::uintptr_t address) const;
 
+  // The shortest end of the path `file`, in whole components, that no other source file in the table has. The first
+  // call reads the names of all sources.
+  std::string shortest_end(const std::string& file);
+
  private:
+  std::map<std::string, std::set<std::string>> paths_by_name() const;
+
+  std::optional<std::map<std::string, std::set<std::string>>> paths_;  // of all source files, by their base names
   Dwfl* dwfl_ = nullptr;
   Dwfl_Module* module_ = nullptr;
 };

@@ -109,7 +109,7 @@ bool is_interposed(const std::string& name) {
                      [&](void* library) { return library != nullptr && dlsym(library, name.c_str()) != nullptr; });
 }
 
-const LineTable& line_table_of(const Module& module) {
+LineTable& line_table_of(const Module& module) {
   static std::map<std::string, LineTable> tables;
   return tables.try_emplace(module.path, module.path, module.bias).first->second;
 }
@@ -174,7 +174,11 @@ std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
   std::vector<ResolvedFrame> frames;
   const bool foreign = is_foreign(module);
   if (module.found && !foreign) {
-    for (const SourceFrame& source : line_table_of(module).lookup(address)) frames.push_back(resolved(source));
+    auto& table = line_table_of(module);
+    for (const SourceFrame& source : table.lookup(address)) {
+      auto& added = frames.emplace_back(resolved(source));
+      if (added.users_own && !source.file.empty()) added.frame.short_file = table.shortest_end(source.file);
+    }
   }
   if (frames.empty()) {
     Dl_info info;

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/call_site/one/same_name.h"
+#include "core/call_site/two/same_name.h"
 #include "core/call_site/user_frame.h"
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
@@ -73,6 +75,14 @@ struct Model {
   CallSite site = inlined_helper();
   asm volatile("" ::: "memory");
   return site;
+}
+
+// Two files of one name are two places: reports would otherwise take two bugs for one.
+TEST(CallSite, OfTwoFilesOfOneName_SayTheirFolders) {
+  if (!has_lines()) GTEST_SKIP() << "no line tables";
+  EXPECT_THAT(call_site_one::capture().describe(), StartsWith("one/same_name.h:9 in "));
+  EXPECT_THAT(call_site_two::capture().describe(), StartsWith("two/same_name.h:9 in "));
+  EXPECT_THAT(CallSite::capture().describe(), StartsWith("call_site_test.cpp:"));
 }
 
 TEST(CallSite, Files_AreNamedFromTheTopOfTheTree) {

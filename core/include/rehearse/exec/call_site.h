@@ -12,11 +12,13 @@ namespace rehearse::exec {
 // One resolved stack frame. `file` is empty and `line` 0 when the binary carries no line table for it.
 struct Frame {
   std::string function;
-  std::string file;
+  std::string file;  // as compiled
   int line = 0;
+  std::string short_file = {};  // the shortest end of `file` that no other source file of the binary has
 };
 
-// "train.cpp:41 in main::step" or, without line tables, the function's name.
+// "train.cpp:41 in main::step" or, without line tables, the function's name. If the binary has another train.cpp,
+// "models/train.cpp:41 in main::step".
 std::string describe(const Frame& frame);
 
 // A place in the user's code, as a stack of return addresses, innermost first. capture() walks the stack of the calling
