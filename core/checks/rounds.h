@@ -21,6 +21,7 @@ struct Round {
   std::vector<int> of;       // the ranks that should arrive, ascending
   std::vector<int> here;     // in order of arrival
   bool is_asked = true;      // the program asked for it, so reports mention ranks that never arrive
+  bool is_judged = true;     // a difference ends the run; else it is a remark
   Shown shown;
 
   bool is_full() const noexcept { return here.size() == of.size(); }

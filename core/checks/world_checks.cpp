@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +24,8 @@
 
 namespace rehearse::checks {
 namespace {
+
+constexpr const char* kAtItsEnd = " at its end";
 
 std::vector<int> all_of(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
@@ -81,6 +84,7 @@ struct WorldChecks::Asked {
   std::string since = {};    // name of the log of writes that explains a finding; empty: `name`
   std::uint32_t group = 0;   // for automatic checks, because group names may repeat
   bool is_explained = true;  // whether the first write that differs explains a finding
+  bool is_judged = true;     // see Round
 
   std::string key() const { return by_program ? name : fmt::format("{}\n{}", name, group); }
 };
@@ -94,6 +98,8 @@ struct WorldChecks::Shown {
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: no operators are watched
   MissedRounds missed;
+  std::set<std::string> equal;                  // models whose replicas were equal when they were last compared
+  std::map<std::string, std::string> remarked;  // the first difference of each model that is no finding
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
@@ -122,11 +128,26 @@ void WorldChecks::found(StateFinding finding) {
   findings_.push_back(std::move(finding));
 }
 
+// Returns a finding if the states differ and must not; notes a remark if they may.
+template <class Round>
+std::optional<StateFinding> WorldChecks::judge(const Round& round) {
+  auto finding = evaluate(round);
+  if (!finding) {
+    if (round.is_full()) shown_->equal.insert(round.key);
+    return std::nullopt;
+  }
+  const bool were_equal = shown_->equal.erase(round.key) > 0;
+  if (round.is_asked || automatic_.replicas.value_or(false) || (round.is_judged && were_equal)) return finding;
+  shown_->remarked.try_emplace(round.name.substr(0, round.name.find(kAtItsEnd)),
+                               finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
+  return std::nullopt;
+}
+
 template <class Round>
 void WorldChecks::settle(const Round& round) {
-  if (auto finding = evaluate(round)) {
+  if (auto finding = judge(round)) {
     found(std::move(*finding));
-  } else if (round.is_full()) {
+  } else if (round.is_full() && (round.is_asked || automatic_.replicas.value_or(false) || automatic_.draws)) {
     ++held_[round.name];
   }
   if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, true);
@@ -148,6 +169,7 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   auto* const round = rounds.next(rank, asked.key(), asked.name, asked.of);
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
+  round->is_judged = round->is_judged && asked.is_judged;
   round->shown.before = !asked.since.empty() ? ""
                         : round->number == 1 ? "this is the first check of this name: nothing was compared before"
                                              : fmt::format("in check #{} all ranks were equal", round->number - 1);
@@ -235,14 +257,17 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
 
 void WorldChecks::at_construction(int rank, const torch::nn::Module& module, const Forward& made) {
   auto* const watch = shown_->watch_of(rank);
-  if (!automatic_.replicas || watch == nullptr) return;
+  if (!automatic_.compares_replicas()) return;
+  shown_->equal.insert(Asked{made.model, {}, {}, false, {}, made.group}.key());
+  if (watch == nullptr) return;
   const Unwatched own;
   watch->take_writes(made.model, ModelState(module, made.ignored).with_buffers(false));
 }
 
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
-  const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}, forward.group};
-  if (automatic_.replicas) show_replicas(rank, ModelState(module, forward.ignored), asked);
+  const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}, forward.group,
+                    true,          forward.was_reduced};
+  if (automatic_.compares_replicas()) show_replicas(rank, ModelState(module, forward.ignored), asked);
   draws_at_forward(rank, forward);
 }
 
@@ -254,25 +279,27 @@ void WorldChecks::draws_at_forward(int rank, const Forward& forward) {
 
 // Even ranks with different numbers of forwards must agree at the end, so this is a separate check.
 void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
-  if (!automatic_.replicas || executor_.ending()) return;
+  if (!automatic_.compares_replicas() || executor_.ending()) return;
   show_replicas(rank, ModelState(module, last.ignored),
-                {last.model + " at its end", in_order(last.ranks), false, false, last.model, last.group});
+                {last.model + kAtItsEnd, in_order(last.ranks), false, false, last.model, last.group, true, false});
 }
 
 void WorldChecks::at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained) {
-  if (!automatic_.replicas) return;
-  show_replicas(rank, shown, {forward.model, in_order(forward.ranks), false, false, {}, forward.group, is_explained});
+  if (!automatic_.compares_replicas()) return;
+  show_replicas(rank, shown,
+                {forward.model, in_order(forward.ranks), false, false, {}, forward.group, is_explained, false});
 }
 
 void WorldChecks::at_sharded_end(int rank, const ModelState& shown, const Forward& last) {
-  if (!automatic_.replicas || executor_.ending()) return;
-  show_replicas(rank, shown, {last.model + " at its end", in_order(last.ranks), false, false, last.model, last.group});
+  if (!automatic_.compares_replicas() || executor_.ending()) return;
+  show_replicas(rank, shown,
+                {last.model + kAtItsEnd, in_order(last.ranks), false, false, last.model, last.group, true, false});
 }
 
 template <class Rounds>
 void WorldChecks::compare_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
-    if (auto finding = evaluate(round)) findings_.push_back(std::move(*finding));
+    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
     if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
   }
 }
@@ -284,7 +311,11 @@ void WorldChecks::compare_what_is_left() {
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
 
-std::vector<std::string> WorldChecks::remarks() const { return shown_->missed.lines(); }
+std::vector<std::string> WorldChecks::remarks() const {
+  auto lines = shown_->missed.lines();
+  for (const auto& [model, text] : shown_->remarked) lines.push_back(text);
+  return lines;
+}
 
 WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }
 

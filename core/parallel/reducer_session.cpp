@@ -71,6 +71,7 @@ void ReducerSession::Impl::before_forward() {
                                "Compile the DistributedDataParallel itself: rehearse::compile(ddp).");
   const bool trains = at::GradMode::is_enabled();
   use_ = std::max(use_, !trains ? Use::without_gradients : reduces_ ? Use::reduced : Use::without_reduction);
+  was_reduced_ = was_reduced_ && (reduces_ || !trains) && !joining_ && !has_hook_;
   if (trains && reduces_) {
     logger_->set_runtime_stats_and_log();
     reducer_->prepare_for_forward();
@@ -134,7 +135,8 @@ void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
   const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;
   const bool was_equal = !checked_as_.empty() || (options_.init_sync && was_trained);
-  if (!was_equal) return;
+  const bool is_remarked = use_ != Use::reduced && !checks.automatic().replicas;  // unreduced_text() says enough
+  if (!was_equal || is_remarked) return;
   const auto model = bucket_names_->model_text();
   checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
@@ -192,6 +194,7 @@ void ReducerSession::Impl::register_comm_hook(c10d::BuiltinCommHookType hook) {
 void ReducerSession::Impl::register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name) {
   TORCH_CHECK(hook, "DistributedDataParallel: register_comm_hook() was given an empty hook");
   logger_->set_comm_hook(name);
+  has_hook_ = true;
   reducer_->register_comm_hook(std::move(hook));
 }
 
@@ -237,13 +240,14 @@ void ReducerSession::Impl::check_construction() const {
 // rank without inputs makes no forwards, and takes the state of the others at the end.
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
-  if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;
+  if (checks == nullptr || !(checks->automatic().compares_replicas() || checks->automatic().draws)) return;
   if (identity_ == nullptr) return;
   checked_as_ = bucket_names_->model_text();
   if (joining_) return;
   const int rank = identity_->global_rank(group_->getRank());
   checks->at_forward(rank, *module_,
-                     {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_, identity_->id});
+                     {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_, identity_->id,
+                      std::exchange(was_reduced_, true)});
 }
 
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

@@ -92,6 +92,8 @@ class ReducerSession::Impl {
   std::uint64_t made_in_ = 0;  // the number of the world in which this object was made
   std::string checked_as_;     // the model's name in automatic checks; empty: no check was due yet
   Use use_ = Use::none;
+  bool was_reduced_ = true;  // the reducer has all-reduced all gradients since the previous check of the replicas
+  bool has_hook_ = false;    // a communication hook of the program
   std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };
 

@@ -180,6 +180,11 @@ ScenarioSection checks_section() {
   auto sharing = keys::flag("sharing", "finds memory that two ranks give to their calls",
                             at(kWorld, &WorldOptions::check_sharing));
   buffers.fallback = sharing.fallback = "`true`";
+  auto replicas = keys::flag("replicas",
+                             "compares the replicas of each `DistributedDataParallel` at each of its forwards and at "
+                             "its end ([how](STATE_CHECKS.md)); without this key, most differences are only a remark",
+                             at(kWorld, kChecks, &AutomaticChecks::replicas));
+  replicas.fallback = "a remark";
   std::vector<std::pair<std::string, CheckLevel>> levels;
   for (const auto& name : check_level_names()) levels.emplace_back(name, static_cast<CheckLevel>(levels.size()));
   auto level = keys::unless_default(keys::choice<CheckLevel>(
@@ -190,10 +195,7 @@ ScenarioSection checks_section() {
   return {"checks",
           {
               level,
-              keys::flag("replicas",
-                         "compares the replicas of each `DistributedDataParallel` at each of its forwards and at its "
-                         "end ([how](STATE_CHECKS.md))",
-                         at(kWorld, kChecks, &AutomaticChecks::replicas)),
+              replicas,
               draws,
               keys::flag("finite",
                          "finds a NaN or Inf that enters or leaves a sum, and a NaN that enters a minimum or maximum, "

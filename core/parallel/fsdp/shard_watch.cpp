@@ -35,10 +35,10 @@ WorldChecks* checks_of(const ShardGroup& group) {
   return group.identity() != nullptr ? checks::world_checks() : nullptr;
 }
 
-// Null if replicas are not compared.
+// Null unless the world asks for checks of replicas.
 WorldChecks* checks_of_replicas(const ShardGroup& group) {
   auto* const checks = checks_of(group);
-  return checks != nullptr && checks->automatic().replicas ? checks : nullptr;
+  return checks != nullptr && checks->automatic().replicas.value_or(false) ? checks : nullptr;
 }
 
 int rank_in_world(const ShardGroup& group) { return group.identity()->global_rank(group.rank()); }
@@ -135,7 +135,7 @@ void ShardWatch::compare(const Used& used) const {
 }
 
 void ShardWatch::at_end(const std::vector<ShardedUnit>& units) const {
-  auto* const checks = checks_of_replicas(*group_);
+  auto* const checks = checks_of(*group_);
   const auto* const replicas = group_->replicas_identity();
   if (checks == nullptr || !has_trained_ || replicas == nullptr) return;
   checks->at_sharded_end(rank_in_world(*group_), own_shards(units, group_->rank()), forward_on(*replicas, *group_));

@@ -10,7 +10,7 @@ std::vector<std::string> real_remarks(const WorldOptions& options) {
   if (options.mode != Mode::real) return {};
   std::vector<std::string> checks, all;
   if (options.check_level == CheckLevel::all) checks.emplace_back("level");
-  if (options.checks.replicas) checks.emplace_back("replicas");
+  if (options.checks.replicas.value_or(false)) checks.emplace_back("replicas");
   if (options.checks.draws) checks.emplace_back("draws");
   if (options.checks.finite) checks.emplace_back("finite");
   if (options.check_buffers.value_or(false)) checks.emplace_back("buffers");

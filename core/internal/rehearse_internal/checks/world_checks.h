@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,7 @@ class WorldChecks {
     const std::vector<int>& ranks;   // the ranks of the world that have replicas
     std::string model;               // its name in reports: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
+    bool was_reduced = false;        // the Reducer has all-reduced all gradients since the previous forward
   };
   // Call it once, after the constructor of a DistributedDataParallel has made the replicas equal. If operators are
   // watched (watcher_of()), the watcher logs writes to the parameters from then on, to explain the finding of the next
@@ -82,7 +84,8 @@ class WorldChecks {
   // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.
   void compare_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // Lines about the checks of the program to which some ranks did not come in time; see MissedRounds::lines().
+  // Lines about replicas that differ and may do so on purpose, and about the checks of the program to which some ranks
+  // did not come in time; see MissedRounds::lines().
   std::vector<std::string> remarks() const;
 
  private:
@@ -93,6 +96,8 @@ class WorldChecks {
   void show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked);
   template <class Round>
   void settle(const Round& round);
+  template <class Round>
+  std::optional<StateFinding> judge(const Round& round);
   template <class Rounds>
   void compare_open(Rounds& rounds);
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: without any option, replicas that differ are a remark; they are a finding if the Reducer alone should have
+// kept them equal.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <ATen/ops/ones.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "checked_world.h"
+
+namespace checks_test {
+namespace {
+
+// One rank's training: a step computes with inputs that only this rank has.
+struct Training {
+  explicit Training(RankContext& of) : ctx(of), ddp(net, ctx.group()), optimizer(ddp.parameters(), 0.1) {}
+
+  void step() {
+    optimizer.zero_grad();
+    ddp(at::ones({2, 3}) * (ctx.rank() + 1)).pow(2).mean().backward();
+    optimizer.step();
+  }
+
+  RankContext& ctx;
+  torch::nn::Linear net{3, 1};
+  DistributedDataParallel ddp;
+  torch::optim::SGD optimizer;
+};
+
+bool has_remark(const Report& report) {
+  return std::any_of(report.remarks.begin(), report.remarks.end(), [](const std::string& remark) {
+    return remark.starts_with("replicas of \"DDP #1 on group \"world\"");
+  });
+}
+
+WorldOptions with(CheckLevel level) {
+  WorldOptions options;
+  options.check_level = level;
+  return options;
+}
+
+// Each rank lowers its learning rate by its own loss.
+void train_with_own_rates(RankContext& ctx) {
+  Training training(ctx);
+  for (int i = 0; i < 3; ++i) {
+    for (auto& group : training.optimizer.param_groups()) group.options().set_lr(0.1 / (ctx.rank() + 1));
+    training.step();
+  }
+}
+
+TEST(DefaultReplicas, ThatOnlyTheReducerChanged_AreAFinding) {
+  const auto report = run(train_with_own_rates, 2);
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(report.headline.starts_with("replicas of \"DDP #1 on group \"world\"\" differ in check #2: "))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+}
+
+TEST(DefaultReplicas, WithoutChecks_AreNotCompared) {
+  const auto report = run(with(CheckLevel::none), train_with_own_rates);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_FALSE(has_remark(report));
+  auto off = with(CheckLevel::standard);
+  off.checks.replicas = false;
+  EXPECT_FALSE(has_remark(run(off, train_with_own_rates)));
+}
+
+TEST(DefaultReplicas, OfAGoodRun_AreSilentAndNotCounted) {
+  const auto report = run([](RankContext& ctx) {
+    Training training(ctx);
+    for (int i = 0; i < 3; ++i) training.step();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(report.remarks.empty());
+  EXPECT_TRUE(report.checks.empty());
+}
+
+// Local SGD: ranks train alone and average their parameters from time to time.
+void train_locally(RankContext& ctx, bool average) {
+  Training training(ctx);
+  for (int round = 0; round < 2; ++round) {
+    {
+      const auto alone = training.ddp.no_sync();
+      for (int i = 0; i < 2; ++i) training.step();
+    }
+    if (average) {
+      const at::NoGradGuard no_grad;
+      for (auto& parameter : training.net->parameters()) {
+        ctx.group().allreduce(parameter)->wait();
+        parameter.div_(ctx.size());
+      }
+    }
+    training.step();
+  }
+}
+
+TEST(DefaultReplicas, OfLocalSgdByNoSync_AreOk) {
+  const auto averaged = run([](RankContext& ctx) { train_locally(ctx, true); });
+  EXPECT_EQ(averaged.verdict, Verdict::ok) << averaged.headline;
+  EXPECT_TRUE(averaged.remarks.empty());
+
+  const auto apart = run([](RankContext& ctx) { train_locally(ctx, false); });
+  EXPECT_EQ(apart.verdict, Verdict::ok) << apart.headline;
+  EXPECT_EQ(apart.remarks.size(), 1u);
+  EXPECT_TRUE(has_remark(apart));
+}
+
+class KeepsGradients final : public c10d::CommHookInterface {
+ public:
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+    future->markCompleted(bucket.getBuffer());
+    return future;
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+};
+
+TEST(DefaultReplicas, OfLocalSgdByAHook_AreOk) {
+  const auto report = run([](RankContext& ctx) {
+    Training training(ctx);
+    training.ddp.register_comm_hook(std::make_unique<KeepsGradients>());
+    for (int i = 0; i < 3; ++i) training.step();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.remarks.size(), 1u);
+  EXPECT_TRUE(has_remark(report));
+}
+
+// A rank puts other weights into its model, for example averages, while the DDP is still there.
+TEST(DefaultReplicas, ThatDifferAfterTheLastStep_AreOk) {
+  const auto report = run([](RankContext& ctx) {
+    Training training(ctx);
+    for (int i = 0; i < 2; ++i) training.step();
+    const at::NoGradGuard no_grad;
+    if (ctx.rank() == 0) training.net->weight.mul_(0.5);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(has_remark(report));
+}
+
+}  // namespace
+}  // namespace checks_test
