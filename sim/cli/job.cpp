@@ -173,6 +173,12 @@ sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracl
   options.show = [&](std::int64_t done, std::int64_t total, std::string_view text) {
     progress.show(done, total, text);
   };
+  std::optional<Console::Silence> silence;
+  options.say_repeat = [&] {
+    progress.clear();
+    console.note("repeating the run without its output, to find the lines of its calls\n");
+    silence.emplace();
+  };
   return sim::run_once(
       options,
       [&](RankContext& context) {

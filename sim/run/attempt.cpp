@@ -15,6 +15,7 @@ Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle*
   World& world = *own;
   attempt.world = std::move(own);
   if (options.show) world.on_progress(options.show);
+  if (options.say_repeat) world.on_repeat(options.say_repeat);
   const auto& asked = options.world;
   const auto seeded = answers == nullptr ? make_oracle(asked.schedule, asked.seed, asked.pct) : nullptr;
   WitnessOracle witness(answers == nullptr ? *seeded : *answers);

@@ -24,6 +24,7 @@ struct AttemptOptions {
   bool keep_calls = false;
   // Shows progress to people, see World::on_progress(); empty: shows nothing.
   std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show = {};
+  std::function<void()> say_repeat = {};  // see World::on_repeat()
 };
 
 struct Attempt {

@@ -92,10 +92,12 @@ class World::Impl {
   Report simulated(Oracle& oracle, const Body& body, ScratchFolders& scratch) {
     explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
-    Report report = sim::build_report(options_, *record_);
+    bool lacks_places = false;
+    Report report = sim::build_report(options_, *record_, &lacks_places);
     // A user who interrupts a run does not want to wait for a second one.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
-    const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
+    const bool worth_it =
+        report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty() && lacks_places);
     if (!worth_it || !options_.explain_failures) return report;
     return explained(std::move(report), body, scratch);
   }
@@ -115,6 +117,7 @@ class World::Impl {
     const auto& decisions = record_->decisions.decisions();
     sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
     const ShowProgress silent;
+    if (say_repeat_) say_repeat_();
     scratch.begin_again();
     try {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
@@ -177,6 +180,7 @@ class World::Impl {
   const WorldOptions options_;
   Oracle* oracle_ = nullptr;
   ShowProgress show_;
+  std::function<void()> say_repeat_;
   const RunRecord& most_telling() const noexcept { return explained_ ? *explained_ : *record_; }
 
   std::unique_ptr<RunRecord> record_, explained_;  // `explained_` is null unless a run was explained
@@ -191,6 +195,8 @@ void World::use_oracle(Oracle& oracle) { impl_->oracle_ = &oracle; }
 void World::on_progress(std::function<void(std::int64_t, std::int64_t, std::string_view)> show) {
   impl_->show_ = std::move(show);
 }
+
+void World::on_repeat(std::function<void()> say) { impl_->say_repeat_ = std::move(say); }
 
 Report World::run(const Body& body) { return impl_->run(body); }
 

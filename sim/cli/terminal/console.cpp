@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <string>
 
 #include <fcntl.h>
@@ -24,7 +25,41 @@ bool write(std::FILE* file, std::string_view text) {
   return std::fflush(file) == 0 && taken;
 }
 
+// Waits for what the program has written into buffers.
+void flush() {
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+}
+
+int kept_copy(int file) {
+  const int copy = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (copy >= 0) exec::keep_open(copy);
+  return copy;
+}
+
+void put_back(int copy, int file) {
+  if (copy < 0) return;
+  exec::stop_keeping(copy);
+  dup2(copy, file);
+  close(copy);
+}
+
 }  // namespace
+
+Console::Silence::Silence() : out_((flush(), kept_copy(STDOUT_FILENO))), error_(kept_copy(STDERR_FILENO)) {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0) return;
+  if (out_ >= 0) dup2(nowhere, STDOUT_FILENO);
+  if (error_ >= 0) dup2(nowhere, STDERR_FILENO);
+  close(nowhere);
+}
+
+Console::Silence::~Silence() {
+  flush();
+  put_back(out_, STDOUT_FILENO);
+  put_back(error_, STDERR_FILENO);
+}
 
 Console::Console(Options options) : options_(options) {
   const char* term = std::getenv("TERM");

@@ -25,6 +25,18 @@ class Console {
     bool machine = false;  // stdout must contain only JSON
   };
 
+  // While it lives, whatever the process prints to stdout and stderr is lost.
+  class Silence {
+   public:
+    Silence();
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+    ~Silence();
+
+   private:
+    int out_, error_;
+  };
+
   explicit Console(Options options);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;

@@ -84,7 +84,7 @@ std::string hint_at_labels(const Report& report, const RunRecord& record) {
 
 }  // namespace
 
-Report build_report(const WorldOptions& options, const RunRecord& record) {
+Report build_report(const WorldOptions& options, const RunRecord& record, bool* lacks_places) {
   Report report = begun_report(options);
   add_figures(options, record, report);
   const Places places(record);
@@ -119,6 +119,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   if (report.hint.empty() && drifts.empty()) report.hint = hint_at_labels(report, record);
   report.findings = record.findings;
   report.faults = record.faults;
+  if (lacks_places != nullptr) *lacks_places = places.lacks_places();
   return report;
 }
 

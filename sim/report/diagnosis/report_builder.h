@@ -9,7 +9,8 @@
 namespace rehearse::sim {
 
 // Builds the report of a run, with its verdict, from the record that the run left. Leaves empty what only the caller
-// knows: program, replay command, files.
-Report build_report(const WorldOptions& options, const RunRecord& record);
+// knows: program, replay command, files. `lacks_places`: set to true if the report would name more places in the source
+// if the run had recorded them (WorldOptions::call_sites).
+Report build_report(const WorldOptions& options, const RunRecord& record, bool* lacks_places = nullptr);
 
 }  // namespace rehearse::sim

@@ -26,6 +26,9 @@ class Places {
 
   const Lines& lines(const exec::CallSite& site) const;
 
+  // True if somebody asked for the place of a call whose place was not recorded.
+  bool lacks_places() const { return lines_.contains({}); }
+
  private:
   void add(const exec::CallSite& site);
 

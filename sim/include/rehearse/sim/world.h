@@ -48,6 +48,9 @@ class World {
   // Receives RankContext::progress() of rank 0, for people who watch the run.
   void on_progress(std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show);
 
+  // Called before the body runs again to explain a run, see WorldOptions::explain_failures.
+  void on_repeat(std::function<void()> say);
+
   // May be called repeatedly. Each run starts afresh, with the same seed. One call may run `body` several times on each
   // rank: see WorldOptions::explain_failures.
   Report run(const Body& body);

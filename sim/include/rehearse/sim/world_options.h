@@ -28,7 +28,7 @@ enum class CompileDivergence {
 // Which checkers run if no option of their own says otherwise.
 enum class CheckLevel {
   none,
-  standard,  // the memory checkers
+  standard,  // the memory checkers, and a comparison of replicas
   all,       // also AutomaticChecks::replicas and ::finite
 };
 
@@ -94,7 +94,7 @@ struct WorldOptions {
   // If a simulation fails (unless it was interrupted, or had `call_sites`), run the same seed again with `call_sites`,
   // so that the report can say where earlier operations were called. The body then runs twice. If the run has faults
   // and its ranks had resumed from an elastic::Checkpoint, the body may run a third time, without faults. With both
-  // options, an OK run whose report has remarks gets the second run, too.
+  // options, an OK run gets the second run, too, if its report has remarks about calls.
   bool explain_failures = true;
   bool explain_remarks = true;
 };
