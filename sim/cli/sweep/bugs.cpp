@@ -76,4 +76,18 @@ std::vector<Bug> bugs_of(const SeedResults& results) {
   return bugs;
 }
 
+std::vector<SharedRemark> remarks_of(const SeedResults& results) {
+  std::vector<SharedRemark> remarks;
+  std::map<std::string, std::size_t> known;
+  for (const auto& [seed, result] : results) {
+    for (const auto& text : result.remarks) {
+      const auto [entry, is_new] = known.try_emplace(without_numbers(text), remarks.size());
+      if (is_new) remarks.push_back({text, {}});
+      auto& seeds = remarks[entry->second].seeds;
+      if (seeds.empty() || seeds.back() != seed) seeds.push_back(seed);
+    }
+  }
+  return remarks;
+}
+
 }  // namespace rehearse::cli

@@ -27,4 +27,13 @@ struct Bug {
 // Bugs are in the order of their lowest seeds. The pointers point into `results`.
 std::vector<Bug> bugs_of(const SeedResults& results);
 
+// The remark of the lowest seed, and all seeds with the same remark apart from its numbers.
+struct SharedRemark {
+  std::string text;
+  std::vector<std::uint64_t> seeds;
+};
+
+// The remarks of seeds that ended as expected, in the order of their lowest seeds.
+std::vector<SharedRemark> remarks_of(const SeedResults& results);
+
 }  // namespace rehearse::cli

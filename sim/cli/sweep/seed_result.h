@@ -12,10 +12,11 @@
 namespace rehearse::cli {
 
 struct SeedResult {
-  std::uint64_t identity = 0;        // Report::identity of the run
-  double seconds = 0;                // real time
-  std::unique_ptr<Report> failure;   // null: the seed ended as expected
-  std::vector<std::string> files{};  // World::files_written()
+  std::uint64_t identity = 0;          // Report::identity of the run
+  double seconds = 0;                  // real time
+  std::unique_ptr<Report> failure;     // null: the seed ended as expected
+  std::vector<std::string> files{};    // World::files_written()
+  std::vector<std::string> remarks{};  // of a run that ended as expected
 };
 
 // Sorted by seed, so that the output does not depend on which worker was faster.

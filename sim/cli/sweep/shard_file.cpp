@@ -31,6 +31,7 @@ Json json_of_seed(std::uint64_t seed, const SeedResult& result) {
   Json json = {{"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}};
   if (result.failure) json["report"] = sim::parse_json(sim::to_json(*result.failure));
   if (!result.files.empty()) json["files"] = result.files;
+  if (!result.remarks.empty()) json["remarks"] = result.remarks;
   return json;
 }
 
@@ -63,6 +64,7 @@ ShardPart part_of_json(const Json& json) {
   for (const auto& each : json.at("results").items()) {
     SeedResult result{each.at("identity").get<std::uint64_t>(), each.at("seconds").get<double>(), nullptr};
     if (each.contains("files")) result.files = each.at("files").get<std::vector<std::string>>();
+    if (each.contains("remarks")) result.remarks = each.at("remarks").get<std::vector<std::string>>();
     if (each.contains("report")) {
       result.failure = std::make_unique<Report>(sim::report_from_json(sim::json_text(each.at("report"))));
     }

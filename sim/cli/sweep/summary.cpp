@@ -88,6 +88,17 @@ std::string shared_files_text(const SeedResults& results) {
   return text;
 }
 
+// Remarks about all seeds, and remarks of the runs that ended as expected.
+std::string remarks_text(const SeedResults& results) {
+  constexpr std::size_t kRemarksShown = 8;
+  auto text = shared_files_text(results);
+  const auto remarks = remarks_of(results);
+  for (std::size_t i = 0; i < remarks.size() && i < kRemarksShown; ++i)
+    text += fmt::format("remark of {}: {}\n", seeds_text(remarks[i].seeds), sim::visible(remarks[i].text));
+  if (remarks.size() > kRemarksShown) text += fmt::format("and {} more remarks\n", remarks.size() - kRemarksShown);
+  return text;
+}
+
 std::string stopped_text(const SweepOutcome& outcome) {
   if (!outcome.stopped || outcome.interrupted) return "";
   const auto left = outcome.asked.count() - outcome.results.size();
@@ -102,13 +113,13 @@ std::string found_text(const SweepOutcome& outcome, bool color) {
   if (bugs.empty()) {
     const auto verdict = outcome.interrupted ? "" : colored("OK", true, color) + ": ";
     return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text) +
-           shared_files_text(outcome.results);
+           remarks_text(outcome.results);
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
   auto text = fmt::format("{}: {} of {}{}, {}{}\n", colored("FAILED", false, color), failed, count_text(ran, "seed"),
                           runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome)) +
-              shared_files_text(outcome.results);
+              remarks_text(outcome.results);
   if (failed == 1) return text + sim::to_text(*bugs.front().first, {.color = color});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);
@@ -131,6 +142,9 @@ std::string to_json(const SweepOutcome& outcome) {
   auto files = sim::Json::array();
   for (const auto& [file, seeds] : shared_files(outcome.results)) files.push_back({{"file", file}, {"seeds", seeds}});
   if (!files.items().empty()) json["shared_files"] = std::move(files);
+  auto& remarks = json["remarks"] = sim::Json::array();
+  for (const auto& remark : remarks_of(outcome.results))
+    remarks.push_back({{"text", remark.text}, {"seeds", remark.seeds}});
   auto& bugs = json["bugs"] = sim::Json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},

@@ -20,11 +20,18 @@
 namespace rehearse::cli {
 namespace {
 
+template <class Texts>
+std::string with_zeros(const Texts& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + '\0';
+  return all;
+}
+
 class Worker {
  public:
   Worker(const SweepSetup& setup, WorkerFiles files) : setup_(setup), files_(files), scenario_(setup.scenario) {
     scenario_.output.leave_events_out();      // to get the events of one seed, run it alone
-    scenario_.world.explain_remarks = false;  // the sweep prints nothing about seeds that are OK
+    scenario_.world.explain_remarks = false;  // a run of a seed alone says where its calls are
   }
 
   void run() {
@@ -47,23 +54,26 @@ class Worker {
     WorkerAnswer answer;
     answer.seed = seed;
     answer.identity = report.identity;
-    std::string json, error;
+    std::string json, error, files, remarks;
     if (!came_as_expected(scenario_, report)) {
       if (scenario_.expect != Verdict::ok)
         report.headline = fmt::format("{}: {}", expectation(scenario_, report), report.headline);
       error = leave_files(attempt);
       json = sim::to_json(report);
+    } else {
+      remarks = with_zeros(report.remarks);
     }
+    files = with_zeros(attempt.world->files_written());
     answer.seconds = std::chrono::duration<double>(real_time() - start).count();
     answer.report_bytes = json.size();
     answer.error_bytes = error.size();
-    std::string files;
-    for (const auto& file : attempt.world->files_written()) files += file + '\0';
     answer.files_bytes = files.size();
+    answer.remarks_bytes = remarks.size();
     write_whole(files_.answers, &answer, sizeof answer);
     write_whole(files_.answers, json.data(), json.size());
     write_whole(files_.answers, error.data(), error.size());
     write_whole(files_.answers, files.data(), files.size());
+    write_whole(files_.answers, remarks.data(), remarks.size());
   }
 
   // Returns what went wrong; empty: nothing. The worker sends the report in either case.

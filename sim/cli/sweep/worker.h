@@ -23,9 +23,10 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
 // the seed with them.
 std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
-// The header of a worker's answer to a seed. Three parts follow it, with the lengths that it gives: the report as JSON
-// (no bytes: the run ended as expected); the errors that occurred while files were written; and the names of the files
-// that ranks wrote outside the scratch folders, each followed by a zero byte.
+// The header of a worker's answer to a seed. Four parts follow it, with the lengths that it gives: the report as JSON
+// (no bytes: the run ended as expected); the errors that occurred while files were written; the names of the files that
+// ranks wrote outside the scratch folders; and the remarks of a run that ended as expected. Each name and each remark
+// is followed by a zero byte.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
@@ -33,6 +34,7 @@ struct WorkerAnswer {
   std::uint64_t report_bytes = 0;
   std::uint64_t error_bytes = 0;
   std::uint64_t files_bytes = 0;
+  std::uint64_t remarks_bytes = 0;
 };
 
 // The worker's ends of its pipes, and the file that serves as its stdout and stderr.

@@ -40,6 +40,13 @@ void become_worker(pid_t sweep, int printed, CrashRecord& crash) {
   dup2(printed, STDERR_FILENO);
 }
 
+// The texts before each zero byte.
+std::vector<std::string> split(const std::string& texts) {
+  std::vector<std::string> each;
+  for (std::size_t at = 0; at < texts.size(); at = texts.find('\0', at) + 1) each.emplace_back(texts.c_str() + at);
+  return each;
+}
+
 }  // namespace
 
 Workers::Workers(const SweepSetup& setup, int jobs) : setup_(setup) {
@@ -143,15 +150,13 @@ bool Workers::is_overdue(Process& process) const {
 Workers::Done Workers::take(Process& process) {
   WorkerAnswer answer;
   if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
-  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0'), files(answer.files_bytes, '\0');
-  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process);
-  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process);
-  if (!read_whole(process.answers.get(), files.data(), files.size())) return buried(process);
-  process.seed.reset();
-  Done done{answer.seed, {answer.identity, answer.seconds, nullptr, {}}, std::move(error)};
-  for (std::size_t at = 0; at < files.size(); at = files.find('\0', at) + 1) {
-    done.result.files.emplace_back(files.c_str() + at);
+  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0'), files(answer.files_bytes, '\0'),
+      remarks(answer.remarks_bytes, '\0');
+  for (std::string* const part : {&report, &error, &files, &remarks}) {
+    if (!read_whole(process.answers.get(), part->data(), part->size())) return buried(process);
   }
+  process.seed.reset();
+  Done done{answer.seed, {answer.identity, answer.seconds, nullptr, split(files), split(remarks)}, std::move(error)};
   if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
   return done;
 }
