@@ -85,6 +85,7 @@ Call Callable::Impl::begin(RankCache& cache, const LeafList& leaves, UserCode& c
   cache.entries.begin_call();
   Call call{options_, module_, cache, leaves, code, GlobalState::current()};
   call.state.types = &code.types();
+  call.state.function = {code.function()};
   if (!module_) call.state.module_modes = module_modes();  // a module's own guards check its modes
   cache.agreement.begin_call();
   return call;

@@ -27,15 +27,15 @@ GroupUse* use_of_captured_code() noexcept {
 
 GroupUse* GroupUse::exchange(GroupUse* use) { return std::exchange(listener->use, use); }
 
-void note_group_use(const void* address, c10d::ProcessGroup* group) {
+void note_group_use(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) {
   if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
-    use->used(address, group);
+    use->used(address, group, mesh);
 }
 
 void note_group_question(c10d::ProcessGroup* group) {
   GroupUse* const use = use_of_captured_code();
   if (use != nullptr && !CaptureMode::current()->is_in_operator()) [[unlikely]]
-    use->used(group, group);
+    use->used(group, group, {});
 }
 
 void note_derived_group(c10d::ProcessGroup* group) {

@@ -36,9 +36,10 @@ List flags(const auto& values) {
 // Names every field of GlobalState, so that a new field does not compile here until it is part of the key.
 List modes() {
   const auto [types, grad_mode, inference_mode, autocast, autocast_dtype, autocast_cache, deterministic, warns_only,
-              default_dtype, attention, module_modes] = GlobalState::current();
-  static_cast<void>(types);  // current() fills neither types nor modes
+              default_dtype, attention, module_modes, function] = GlobalState::current();
+  static_cast<void>(types);  // current() fills none of these three
   static_cast<void>(module_modes);
+  static_cast<void>(function);
   return {
       grad_mode,     inference_mode, flags(autocast), flags(autocast_dtype), autocast_cache,
       deterministic, warns_only,     default_dtype,   flags(attention),      at::globalContext().userEnabledMkldnn()};

@@ -77,6 +77,7 @@ class CallCapture {
       const parallel::DdpRecorder recorder;
       run_code(code);
       guarded_groups_ = scope.guarded();
+      replaces_group_ = scope.has_replaced_group();
       result_.ddp = recorder.seen();
     }
     std::vector<c10::IValue> outputs = code.values();
@@ -141,15 +142,19 @@ class CallCapture {
 
   // A group in the result becomes a constant of the entry, so a guard must check it.
   void end_if_unguarded(UserCode& code) {
+    if (replaces_group_) return end_by("the function replaces a group in its own object", "Make it an argument.");
     for (c10d::ProcessGroup* const group : code.groups()) {
       if (guarded_groups_.contains(group)) continue;
-      const capture::NotCapturable refusal(
-          "the function returns " + title_of_group(group) + ", which is neither an argument nor watched",
-          kGuardTheGroup, {});
-      if (!segments_) throw refusal;
-      result_.keeps_tensors = false;
-      return end(refusal);
+      return end_by("the function returns " + title_of_group(group) + ", which is neither an argument nor watched",
+                    kGuardTheGroup);
     }
+  }
+
+  void end_by(const std::string& what, const char* cure) {
+    const capture::NotCapturable refusal(what, cure, {});
+    if (!segments_) throw refusal;
+    result_.keeps_tensors = false;
+    end(refusal);
   }
 
   void note_results(const std::vector<c10::IValue>& outputs) {
@@ -312,6 +317,7 @@ class CallCapture {
   capture::CapturedGraph captured_;
   std::vector<c10::IValue> values_;               // of the graph so far, if a capture without segments_ ended early
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
+  bool replaces_group_ = false;
   std::string not_restored_;
   Capture result_;
 };

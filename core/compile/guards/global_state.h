@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <typeinfo>
 
 #include <c10/core/ScalarType.h>
@@ -10,6 +12,13 @@
 #include <rehearse/compile/guard_failure.h>
 
 namespace rehearse::compiler {
+
+// The bytes of a call's function object, from UserCode::function(). They are no part of the state: only the guards of
+// groups that the object keeps read them.
+struct FunctionBytes {
+  std::span<const std::byte> bytes = {};
+  bool operator==(const FunctionBytes&) const { return true; }
+};
 
 // The state of a call other than its argument values: the types, and the settings that operators read in the calling
 // fiber.
@@ -26,8 +35,9 @@ struct GlobalState {
   c10::ScalarType default_dtype = c10::ScalarType::Float;
   std::array<bool, 4> attention = {true, true, true, true};  // attention back ends: flash, efficient, math, cuDNN
   std::uint64_t module_modes = 0;                            // see module_modes(); 0: unset, or unchanged
+  FunctionBytes function = {};
 
-  // Leaves types and module modes unset.
+  // Leaves types, module modes and the function unset.
   static GlobalState current();
   bool operator==(const GlobalState&) const = default;
 };

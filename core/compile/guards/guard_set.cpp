@@ -165,7 +165,7 @@ bool GuardSet::holds(const LeafList& leaves, const GlobalState& state, GuardFail
   }
   return holds_structure(leaves, failure) && holds_aliases(leaves, failure) && holds_memory(leaves, failure) &&
          symbols_.holds(leaves, failure) && holds_captured(failure) && modules_.holds(failure) &&
-         watches_.holds(failure);
+         watches_.holds(state.function.bytes, failure);
 }
 
 }  // namespace rehearse::compiler

@@ -30,7 +30,10 @@ class GuardSet {
   // Adds a guard for a tensor that is no argument (a parameter, a global). The capture keeps the tensor.
   void add_captured(const at::Tensor& tensor, TensorGuard guard);
 
-  void set_state(const GlobalState& state) { state_ = state; }
+  void set_state(const GlobalState& state) {
+    state_ = state;
+    state_.function = {};  // the next call may have a copy of the object
+  }
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }

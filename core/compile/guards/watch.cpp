@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <rehearse/compile/errors.h>
@@ -71,7 +70,8 @@ WatchScope::WatchScope(WatchList& list, const void* frame, std::span<const std::
       use_before_(GroupUse::exchange(this)),
       list_(list),
       frame_(frame),
-      function_(function) {}
+      function_(function),
+      before_code_(function.begin(), function.end()) {}
 WatchScope::~WatchScope() {
   GroupUse::exchange(use_before_);
   open_watch.get() = before_;
@@ -94,27 +94,24 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
   list_.add(std::move(watched));
 }
 
-bool WatchScope::is_in_function(const void* address) const noexcept {
-  const std::less<> below;
-  return address != nullptr && !below(address, function_.data()) && below(address, function_.data() + function_.size());
-}
-
-// True if the function object keeps a pointer to the group itself, such as a c10::intrusive_ptr.
-bool WatchScope::is_kept_by_function(const c10d::ProcessGroup* group) const noexcept {
-  for (std::size_t i = 0; group != nullptr && i + sizeof group <= function_.size(); i += sizeof group) {
-    if (std::memcmp(function_.data() + i, &group, sizeof group) == 0) return true;
+bool WatchScope::keep(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) {
+  bool is_kept = false;
+  const std::byte* const begin = function_.data();
+  for (std::size_t i = 0; i + sizeof group <= function_.size(); i += sizeof group) {
+    const void* pointer = nullptr;
+    std::memcpy(&pointer, begin + i, sizeof pointer);
+    if (address != begin + i && (group == nullptr || pointer != group)) continue;
+    list_.keep(i, {pointer, c10::intrusive_ptr<c10d::ProcessGroup>::unsafe_reclaim_from_nonowning(group), mesh});
+    is_kept = true;
   }
-  return false;
+  return is_kept;
 }
 
-void WatchScope::used(const void* address, c10d::ProcessGroup* group) {
+void WatchScope::used(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) {
   const Group* const world = WorldGroups::find();
   if (address != nullptr && address == world) return used_world(*world);
+  if (keep(address, group, mesh)) guarded_.insert(group);
   if (guarded_.contains(group)) return;
-  if (is_in_function(address) || is_kept_by_function(group)) {
-    guarded_.insert(group);
-    return;
-  }
   const operators::CaptureMode& mode = *operators::CaptureMode::current();
   const std::string what = "a method of " + title_of_group(group) + ", which is neither an argument nor watched,";
   // A null address means that an operator received the group itself. A capture cannot end inside an operator.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -9,17 +12,39 @@
 #include <utility>
 #include <vector>
 
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/compile/watch.h>
 #include <rehearse_internal/operators/group_use.h>
 
 namespace rehearse::compiler {
 
-// The values that captured code watches.
+// A pointer to a group or mesh inside the function object. A call may replace it: the object may have a mutable member.
+struct KeptGroup {
+  const void* pointer = nullptr;
+  // These keep what the pointer names alive, so that its address stays unique.
+  c10::intrusive_ptr<c10d::ProcessGroup> group = {};
+  std::shared_ptr<const void> mesh = {};
+};
+
+// The values that captured code watches, and the groups that it finds in its function object.
 class WatchList {
  public:
   void add(std::shared_ptr<const Watched> watched) { watched_.push_back(std::move(watched)); }
-  bool holds(GuardFailure* failure = nullptr) const {
+  void keep(std::size_t offset, KeptGroup kept) { kept_.try_emplace(offset, std::move(kept)); }
+
+  // `function`: the bytes of the function object in this call.
+  bool holds_kept(std::span<const std::byte> function) const {
+    return std::all_of(kept_.begin(), kept_.end(), [&](const auto& kept) {
+      return std::memcmp(function.data() + kept.first, &kept.second.pointer, sizeof kept.second.pointer) == 0;
+    });
+  }
+  bool holds(std::span<const std::byte> function, GuardFailure* failure = nullptr) const {
+    if (!holds_kept(function)) {
+      if (failure) *failure = {"a group in the function object", "the group at the capture", "another one", ""};
+      return false;
+    }
     for (const auto& watched : watched_) {
       if (watched->holds()) continue;
       if (failure) *failure = watched->failure();
@@ -37,6 +62,7 @@ class WatchList {
 
  private:
   std::vector<std::shared_ptr<const Watched>> watched_;
+  std::map<std::size_t, KeptGroup> kept_;  // by offset in the function object
 };
 
 // While it lives, watch() in this fiber adds to `list`. `frame`: an address in the frame of the compiled call; stack
@@ -47,7 +73,7 @@ class WatchList {
 // wrong ranks, because the group may have changed.
 class WatchScope final : public operators::GroupUse {
  public:
-  // `function`: the memory of the function object, if calls cannot change the object. Values in it are constant.
+  // `function`: see UserCode::function(). Groups in it get guards.
   WatchScope(WatchList& list, const void* frame, std::span<const std::byte> function);
   ~WatchScope();
   WatchScope(const WatchScope&) = delete;
@@ -59,20 +85,25 @@ class WatchScope final : public operators::GroupUse {
   void add_guarded(c10d::ProcessGroup* group) { guarded_.insert(group); }
   const std::set<c10d::ProcessGroup*>& guarded() const noexcept { return guarded_; }
 
-  void used(const void* address, c10d::ProcessGroup* group) override;
+  // True if the code has replaced a group in the function object that it uses. No graph repeats that.
+  bool has_replaced_group() const { return !list_.holds_kept(before_code_) || !list_.holds_kept(function_); }
+
+  void used(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) override;
   void derived(c10d::ProcessGroup* group) override { guarded_.insert(group); }
   void used_world(const Group& world) override;
 
  private:
-  bool is_in_function(const void* address) const noexcept;
-  bool is_kept_by_function(const c10d::ProcessGroup* group) const noexcept;
+  // Adds a guard for the object at `address`, and for all pointers to the group itself, such as a c10::intrusive_ptr,
+  // as far as they are in the function object. Returns whether there are any.
+  bool keep(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh);
 
   WatchScope* before_;
   operators::GroupUse* use_before_;
   WatchList& list_;
   const void* frame_;
   std::span<const std::byte> function_;
-  std::set<c10d::ProcessGroup*> guarded_;  // used for membership tests only
+  const std::vector<std::byte> before_code_;  // `function_` before the code ran
+  std::set<c10d::ProcessGroup*> guarded_;     // used for membership tests only
   bool watches_world_ = false;
 };
 

@@ -102,7 +102,7 @@ DeviceMesh::DeviceMesh(RankContext& context, std::vector<std::int64_t> sizes, st
 DeviceMesh::DeviceMesh(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 const DeviceMesh::State& DeviceMesh::used() const {
-  for (c10d::ProcessGroup* const group : state_->members) operators::note_group_use(this, group);
+  for (c10d::ProcessGroup* const group : state_->members) operators::note_group_use(this, group, state_);
   return *state_;
 }
 

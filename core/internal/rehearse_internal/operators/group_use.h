@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
+
 namespace c10d {
 class ProcessGroup;
 }
@@ -20,9 +22,9 @@ class GroupUse {
   static GroupUse* exchange(GroupUse* use);
 
   // The code uses `group`, which is stored in the object at `address`. `address` is null if an operator received the
-  // group itself; `group` is null if the rank is not a member. If no guard covers the group, ends the capture or, if
-  // the capture cannot end there, throws the capture's error.
-  virtual void used(const void* address, c10d::ProcessGroup* group) = 0;
+  // group itself; `group` is null if the rank is not a member. `mesh`: what the object points to if it is a mesh. If no
+  // guard covers the group, ends the capture or, if the capture cannot end there, throws the capture's error.
+  virtual void used(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) = 0;
   // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;
   // The code asked for the group of all ranks, which is `world`.
@@ -34,7 +36,7 @@ class GroupUse {
 };
 
 // These functions report to the listener, if the calling fiber's code is being captured.
-void note_group_use(const void* address, c10d::ProcessGroup* group);
+void note_group_use(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh = {});
 // Captured code asks the group itself, such as for its rank. Questions from inside of an operator do not count.
 void note_group_question(c10d::ProcessGroup* group);
 void note_derived_group(c10d::ProcessGroup* group);

@@ -15,6 +15,7 @@
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/watch.h>
 #include <rehearse/fakes/lone_group.h>
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/exec/world_local.h>
@@ -112,6 +113,77 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
     auto place = compile([group = TwoGroups(ctx).crossed](const at::Tensor& x) mutable { return x + group.rank(); },
                          {.fullgraph = true});
     EXPECT_THAT(refusal_of(place), HasSubstr("a method of the group \"crossed\", which is neither"));
+  });
+}
+
+std::int64_t rank_in(const Group& group) { return group.rank(); }
+std::int64_t rank_in(const c10::intrusive_ptr<c10d::ProcessGroup>& group) { return group->getRank(); }
+std::int64_t rank_in(c10d::ProcessGroup* const& group) { return group->getRank(); }
+std::int64_t rank_in(const DeviceMesh& mesh) { return mesh.group("dp").rank(); }
+
+// Its call operator is const, and another group may stand in it in the next call.
+template <class Held>
+struct Keeper {
+  mutable Held held;
+  mutable Held next;
+  mutable int calls = 0;
+  at::Tensor operator()(const at::Tensor& x, bool replaces) const {
+    ++calls;
+    if (replaces) return held = next, x * 2;
+    return x + rank_in(held);
+  }
+};
+
+template <class Held>
+void expect_guard_of_kept(const Held& held, const Held& next) {
+  auto place = compile(Keeper<Held>{held, next}, {.fullgraph = true});
+  const at::Tensor x = at::zeros({2});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(place(x, false).equal(x + rank_in(held)));
+  auto moved = place;
+  EXPECT_TRUE(moved(x, false).equal(x + rank_in(held)));
+  EXPECT_EQ(place.stats().compiles, 1);
+  place(x, true);
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(place(x, false).equal(x + rank_in(next)));
+  EXPECT_TRUE(moved(x, false).equal(x + rank_in(held)));
+  EXPECT_EQ(place.stats().compiles, 3);
+  EXPECT_EQ(place.explain().recompiles.back().failures.back().source, "a group in the function object");
+}
+
+TEST(GroupGuards, AMutableMember_IsGuardedWhateverHoldsTheGroup) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    const auto &straight = groups.straight.get(), &crossed = groups.crossed.get();
+    expect_guard_of_kept(groups.straight, groups.crossed);
+    expect_guard_of_kept(straight, crossed);
+    expect_guard_of_kept(straight.get(), crossed.get());
+    expect_guard_of_kept(DeviceMesh(ctx, {2, 1}, {"dp", "tp"}), DeviceMesh(ctx, {1, 2}, {"dp", "tp"}));
+  });
+}
+
+// Changes its own group in each call, before or after it uses the group.
+struct Turning {
+  mutable Group group;
+  mutable Group next;
+  bool turns_first;
+  at::Tensor operator()(const at::Tensor& x) const {
+    if (turns_first) std::swap(group, next);
+    at::Tensor y = x + group.rank();
+    if (!turns_first) std::swap(group, next);
+    return y;
+  }
+};
+
+TEST(GroupGuards, AFunctionThatReplacesItsOwnGroup_IsRefused) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    for (const bool turns_first : {false, true}) {
+      for (const auto verify : {Verify::Never, Verify::FirstHit, Verify::Always}) {
+        const Turning code{groups.straight, groups.crossed, turns_first};
+        auto turning = compile(code, {.verify = verify});
+        for (int call = 0; call < 5; ++call) EXPECT_TRUE(turning(at::ones({2})).equal(code(at::ones({2}))));
+        EXPECT_THAT(turning.explain().refusal, HasSubstr("the function replaces a group in its own object"));
+      }
+    }
   });
 }
 
