@@ -32,6 +32,10 @@ std::string text_of_argument(const Leaf& leaf, const LeafShape& shape) {
   return text;
 }
 
+bool is_same_tensor(const Leaf& a, const Leaf& b) {
+  return a.kind == LeafKind::Tensor && b.kind == LeafKind::Tensor && a.tensor->is_same(*b.tensor);
+}
+
 // The parameters of the module, or the tensors that the function uses.
 std::string text_of_tensors(const CallView& call, const Capture& capture) {
   std::string text;
@@ -56,6 +60,9 @@ std::uint64_t compared_guards(const CallView& call, const Capture& capture, cons
                                    : state.types->name() + text_of_tensors(call, capture);
   for (std::size_t i = 0; i < call.leaves.size(); ++i) {
     text += fmt::format("\n{} {}", call.sources[i], text_of_argument(call.leaves[i], capture.shape[i]));
+    for (std::size_t j = 0; j < i && call.leaves[i].kind == LeafKind::Tensor; ++j) {
+      if (is_same_tensor(call.leaves[j], call.leaves[i])) text += " is " + call.sources[j];
+    }
   }
   for (const shapes::Guard& guard : capture.shapes->guards()) text += "\n" + guard.condition.text();
   const bool trains = call.module ? call.module->is_training() : state.module_modes == 0;
@@ -181,7 +188,7 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   // Segments have committed their own compilations.
   if (agreement.is_open()) {
     const Capture& capture = made.entry->capture;
-    const bool is_kept = agreement.commit(*capture.module);
+    const bool is_kept = agreement.commit(*capture.module, capture.inputs);
     segments_.heed_refusal();
     if (!is_kept) return call_.eager(call_.run(capture));
   }

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -101,16 +100,6 @@ std::pair<const RanksOfGraph*, const RanksOfGraph*> first_that_differ(const Rank
   return {};
 }
 
-// True if one rank of the graph's group does another thing than the others: it sends, or receives, what they do not.
-bool has_root(const GraphOutline& graph) {
-  static constexpr std::string_view kRooted[] = {".broadcast", "c10d.reduce_.", ".gather_.", ".scatter_."};
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphOutline::Node& node) {
-    return node.target.find("c10d") != node.target.npos &&
-           std::any_of(std::begin(kRooted), std::end(kRooted),
-                       [&](std::string_view name) { return node.target.find(name) != node.target.npos; });
-  });
-}
-
 }  // namespace
 
 void FunctionRecord::compiles(std::string why, exec::CallSite where) {
@@ -185,12 +174,16 @@ std::string to_string(const Divergence& divergence) {
 
 GraphDifference difference_of(const std::string& function, std::vector<int> ranks, const GraphOutline& graph,
                               std::vector<int> others, const GraphOutline& other) {
-  const auto same = [](const auto& a, const auto& b) { return a.target == b.target; };
+  const auto same = [](const auto& a, const auto& b) { return a.target == b.target && a.arguments == b.arguments; };
   const auto &a = graph.nodes, &b = other.nodes;
   const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end(), same);
-  const bool any = in_a != a.end() || in_b != b.end();
-  const GraphOutline::Node end{any ? "the end" : "the same operators with other inputs"};
-  return {function, std::move(ranks), std::move(others), in_a != a.end() ? *in_a : end, in_b != b.end() ? *in_b : end};
+  const GraphOutline::Node end{"the end"};
+  GraphDifference difference{function, std::move(ranks), std::move(others), in_a != a.end() ? *in_a : end,
+                             in_b != b.end() ? *in_b : end};
+  if (difference.node.target != difference.other_node.target) {
+    difference.node.arguments = difference.other_node.arguments = "";
+  }
+  return difference;
 }
 
 std::vector<GraphDifference> graph_differences(const Journal& journal, const std::function<bool(int)>& is_left_out) {
@@ -198,7 +191,7 @@ std::vector<GraphDifference> graph_differences(const Journal& journal, const std
   for (const auto& record : journal.functions()) {
     if (!record->uses_collectives() && is_left_out(record->rank())) continue;
     for (const auto& compile : record->compiles()) {
-      if (compile.graph == nullptr || compile.guards == 0 || has_root(*compile.graph)) continue;
+      if (compile.graph == nullptr || compile.guards == 0 || compile.graph->has_root) continue;
       by_guards[{record->name(), compile.guards}][compile.graph.get()].insert(record->rank());
     }
   }
@@ -217,7 +210,8 @@ std::string to_string(const GraphDifference& difference,
                       const std::function<std::string(const GraphOutline::Node&)>& place) {
   const auto text = [&](const GraphOutline::Node& node, const std::vector<int>& ranks) {
     const auto where = place(node);
-    return fmt::format("{}{} on {}", node.target, where.empty() ? "" : " at " + where, describe_ranks(ranks));
+    return fmt::format("{}{}{} on {}", node.target, node.arguments, where.empty() ? "" : " at " + where,
+                       describe_ranks(ranks));
   };
   return fmt::format("{} and {} compiled different graphs of {}: {}, {}", describe_ranks(difference.ranks),
                      describe_ranks(difference.others), difference.function, text(difference.node, difference.ranks),

@@ -40,8 +40,9 @@ bool same_tensor(const InputBinding& left, const InputBinding& right) {
 }  // namespace
 
 bool InputBinding::operator==(const InputBinding& other) const {
-  return kind == other.kind && index == other.index && dimension == other.dimension &&
-         is_made_inside == other.is_made_inside && same_tensor(*this, other);
+  return kind == other.kind && (kind == Kind::Captured || index == other.index) &&
+         (kind == Kind::Value || dimension == other.dimension) && is_made_inside == other.is_made_inside &&
+         same_tensor(*this, other);
 }
 
 InputBinding binding_of(const capture::GraphInput& input, const CapturedLeaves& leaves) {
@@ -56,7 +57,10 @@ InputBinding binding_of(const capture::GraphInput& input, const CapturedLeaves& 
     case Kind::Captured:
       break;
   }
-  return {.kind = InputBinding::Kind::Captured, .tensor = input.tensor, .is_made_inside = input.is_made_inside};
+  return {.kind = InputBinding::Kind::Captured,
+          .index = static_cast<std::uint32_t>(input.index),
+          .tensor = input.tensor,
+          .is_made_inside = input.is_made_inside};
 }
 
 c10::IValue value_of(const InputBinding& binding, const LeafList& leaves, const std::vector<c10::IValue>& values) {

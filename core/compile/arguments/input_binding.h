@@ -17,8 +17,10 @@ namespace rehearse::compiler {
 struct InputBinding {
   enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
   Kind kind = Kind::Tensor;
-  std::uint32_t index = 0;  // the number of the leaf, or of an earlier segment's value
-  std::int64_t dimension = 0;
+  // The number of the leaf, or of an earlier segment's value. Captured: 1 + the number of the tensor among those of the
+  // module, 0 if it has none.
+  std::uint32_t index = 0;
+  std::int64_t dimension = 0;   // Value: how many tensors there are among the values before it
   at::Tensor tensor = {};       // the captured tensor
   bool is_made_inside = false;  // each run of the code makes that tensor anew
 

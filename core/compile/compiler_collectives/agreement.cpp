@@ -12,7 +12,8 @@
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/exec/check.h>
-#include <rehearse_internal/graph/structural_hash.h>
+
+#include "compile/compiler_collectives/graph_outline.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -196,7 +197,8 @@ void Agreement::run_once(const std::string& refusal) {
 void Agreement::refuse_different(const std::vector<GraphHash>& hashes) {
   InputFacts own;
   for (const auto& node : record_->compiles().back().graph->nodes) {
-    own.push_back({.source = node.target, .kind = InputFact::Kind::Other, .text = node.where.describe()});
+    own.push_back({.source = node.target, .kind = InputFact::Kind::Other, .text = node.arguments});
+    own.push_back({.source = node.where.describe(), .kind = InputFact::Kind::Other});
   }
   const auto all = collectives_->exchange(own, label());
   const std::vector<int> members = world_ranks_of(*collectives_->group());
@@ -209,7 +211,9 @@ void Agreement::refuse_different(const std::vector<GraphHash>& hashes) {
   }
   const auto outline = [](const InputFacts& nodes) {
     GraphOutline graph;
-    for (const auto& node : nodes) graph.nodes.push_back({node.source, {}, node.text});
+    for (std::size_t i = 0; i + 1 < nodes.size(); i += 2) {
+      graph.nodes.push_back({nodes[i].source, nodes[i].text, {}, nodes[i + 1].source});
+    }
     return graph;
   };
   const auto difference = difference_of(record_->name(), ranks, outline(all[0]), others, outline(all[other]));
@@ -217,13 +221,8 @@ void Agreement::refuse_different(const std::vector<GraphHash>& hashes) {
                      ". CompileOptions::same_graphs asks for equal ones");
 }
 
-bool Agreement::commit(const graph::GraphModule& module) {
-  GraphOutline outline{graph::hash_without_numbers(module), {}};
-  for (const graph::Node& node : module.graph()) {
-    if (node.op() != graph::Op::CallFunction || graph::is_symbolic_scalar(node)) continue;
-    const auto& origin = node.meta().origin;
-    outline.nodes.push_back({node.target(), origin != nullptr ? origin->site : exec::CallSite()});
-  }
+bool Agreement::commit(const graph::GraphModule& module, const std::vector<InputBinding>& inputs) {
+  GraphOutline outline = outline_of(module, inputs);
   const GraphHash hash{outline.hash};
   record_->gives(std::move(outline));
   return commit(hash);

@@ -15,6 +15,7 @@
 #include <rehearse_internal/job/compile_journal.h>
 
 #include "compile/arguments/dynamism.h"
+#include "compile/arguments/input_binding.h"
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 namespace rehearse::compiler {
@@ -70,7 +71,8 @@ class Agreement {
   // collectives, returns whether `outcome` is a graph.
   bool commit(const CompileOutcome& outcome);
   // Commits this graph. With CompileOptions::same_graphs, throws CompileError on all ranks if the ranks' graphs differ.
-  bool commit(const graph::GraphModule& module);
+  // `inputs`: one for each placeholder.
+  bool commit(const graph::GraphModule& module, const std::vector<InputBinding>& inputs);
   // The call keeps its graphs. `guards`: see FunctionRecord::compare_under().
   void compare_under(std::uint64_t guards) { record_->compare_under(guards, first_of_call_); }
   // Commits an error if a compilation is open.

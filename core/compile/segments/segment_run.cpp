@@ -68,6 +68,11 @@ c10::IValue SegmentRun::value(const InputBinding& input) const {
   return value_of(input, leaves_, values_);
 }
 
+std::int64_t SegmentRun::tensors_before(std::size_t count) const {
+  const auto end = values_.begin() + static_cast<std::ptrdiff_t>(std::min(count, values_.size()));
+  return std::count_if(values_.begin(), end, [](const c10::IValue& value) { return value.isTensor(); });
+}
+
 void SegmentRun::run_segment(const BoundGraph& segment) {
   for (c10::IValue& result : run(segment)) values_.push_back(std::move(result));
 }

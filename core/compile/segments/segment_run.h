@@ -57,6 +57,8 @@ class SegmentRun {
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
   c10::IValue value(const InputBinding& input) const;
   std::size_t values() const noexcept { return values_.size(); }
+  // How many tensors there are among the first `count` values.
+  std::int64_t tensors_before(std::size_t count) const;
   // True if a region did what later segments do not expect: changed requires_grad, the dtype, the sizes or the strides
   // of an argument, returned a tensor that shares memory with an argument or another result, or told so itself.
   bool is_entangled() const noexcept { return entangled_; }

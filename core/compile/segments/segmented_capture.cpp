@@ -57,7 +57,9 @@ void SegmentedCapture::bind(std::shared_ptr<shapes::ShapeEnv> shapes, const Capt
 
 InputBinding SegmentedCapture::input_of(const capture::Segment::Source& source) const {
   if (const auto* value = std::get_if<std::size_t>(&source)) {
-    return {.kind = InputBinding::Kind::Value, .index = static_cast<std::uint32_t>(*value)};
+    return {.kind = InputBinding::Kind::Value,
+            .index = static_cast<std::uint32_t>(*value),
+            .dimension = run_.tensors_before(*value)};
   }
   return binding_of(std::get<capture::GraphInput>(source), *leaves_);
 }
@@ -141,7 +143,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   }
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs, owner_.parts.pieces.cache);
-  if (!agreement.commit(*step.segment.module)) return run_.note_all_run_eagerly();
+  if (!agreement.commit(*step.segment.module, step.segment.inputs)) return run_.note_all_run_eagerly();
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }

@@ -4,7 +4,6 @@
 #include <bit>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
 
 #include <rehearse_internal/hash/fnv1a.h>
 
@@ -19,13 +18,11 @@ using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes 
 // bytes. A submodule contributes its own hash, so a shared submodule is walked once.
 class Hasher {
  public:
-  static std::uint64_t hash_of(const GraphModule& module, Known& known, Placeholders placeholders,
-                               bool without_numbers) {
+  static std::uint64_t hash_of(const GraphModule& module, Known& known, Placeholders placeholders) {
     const auto found = known.find(&module);
     if (found != known.end()) return found->second;
     Hasher hasher;
     hasher.placeholders_ = placeholders;
-    hasher.without_numbers_ = without_numbers;
     hasher.add(module, known);
     return known[&module] = hasher.hash_.value();
   }
@@ -43,14 +40,9 @@ class Hasher {
   void add(const GraphModule& module, Known& known) {
     add_text(module.type());
     Positions positions;
-    const auto is_left_out = [&](const Node& node) { return without_numbers_ && is_symbolic_scalar(node); };
-    for (const Node& node : module.graph()) {
-      if (!is_left_out(node)) positions.emplace(&node, positions.size());
-    }
+    for (const Node& node : module.graph()) positions.emplace(&node, positions.size());
     add_number(positions.size());
-    for (const Node& node : module.graph()) {
-      if (!is_left_out(node)) add(node, positions);
-    }
+    for (const Node& node : module.graph()) add(node, positions);
     add_number(module.attributes().size());
     for (const auto& [name, attribute] : module.attributes()) {
       add_text(name);
@@ -59,13 +51,12 @@ class Hasher {
     add_number(module.submodules().size());
     for (const auto& [name, submodule] : module.submodules()) {
       add_text(name);
-      add_number(hash_of(*submodule, known, placeholders_, without_numbers_));
+      add_number(hash_of(*submodule, known, placeholders_));
     }
   }
 
   void add(const Node& node, const Positions& positions) {
     add_number(static_cast<std::uint64_t>(node.op()));
-    communicates_ = node.target().find("c10d") != std::string::npos;
     add(node.args(), positions);
     add(node.kwargs(), positions);
     if (node.op() != Op::Placeholder) return add_text(node.target());
@@ -77,7 +68,6 @@ class Hasher {
 
   void add(const TensorMeta& tensor) {
     add_number(static_cast<std::uint64_t>(tensor.dtype));
-    if (without_numbers_) return;
     for (const auto* list : {&tensor.sizes, &tensor.strides}) {
       add_number(list->size());
       for (const SymInt& size : *list) {
@@ -100,16 +90,7 @@ class Hasher {
     }
   }
 
-  // Numbers, sizes, the names of groups, and devices, which have numbers.
-  bool is_number(const Argument& argument) const {
-    const Node* const node = argument.node();
-    return (node != nullptr && is_symbolic_scalar(*node)) || argument.is<std::int64_t>() || argument.is<double>() ||
-           argument.is<std::complex<double>>() || argument.is<SymExpr>() || argument.is<c10::Device>() ||
-           (communicates_ && argument.is<std::string>());
-  }
-
   void add(const Argument& argument, const Positions& positions) {
-    if (without_numbers_ && is_number(argument)) return add_text("number");
     add_byte(static_cast<unsigned char>(argument.value().index()));
     std::visit(
         [&]<class T>(const T& value) {
@@ -139,26 +120,14 @@ class Hasher {
 
   Fnv1a hash_;
   Placeholders placeholders_ = Placeholders::WithForms;
-  bool without_numbers_ = false;
-  bool communicates_ = false;  // the node whose arguments are added
 };
 
 }  // namespace
 
-bool is_symbolic_scalar(const Node& node) {
-  return node.meta().value != nullptr && std::holds_alternative<SymScalarMeta>(node.meta().value->value());
-}
-
 std::uint64_t structural_hash(const GraphModule& module, Placeholders placeholders) {
   check_nesting(module);
   Known known;
-  return Hasher::hash_of(module, known, placeholders, false);
-}
-
-std::uint64_t hash_without_numbers(const GraphModule& module) {
-  check_nesting(module);
-  Known known;
-  return Hasher::hash_of(module, known, Placeholders::WithForms, true);
+  return Hasher::hash_of(module, known, placeholders);
 }
 
 }  // namespace rehearse::graph

@@ -107,6 +107,7 @@ const Inputs::Source& Inputs::source_of(FakeMode& mode, const at::Tensor& real) 
   if (known) {
     input.role = known->is_parameter ? GraphInput::Role::Parameter : GraphInput::Role::Buffer;
     input.name = known->name;
+    input.index = 1 + named->second;
   } else {
     states_.note_found(real);
     input.name = "_tensor_constant" + std::to_string(constants_++);

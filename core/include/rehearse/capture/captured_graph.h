@@ -27,7 +27,7 @@ struct GraphInput {
     Tensor,    // the user's tensor #index, as add_tensor() counted them
     Int,       // the user's integer #index, as add_int() counted them
     Size,      // size `dim` of the user's tensor #index
-    Captured,  // `tensor`: a parameter, a buffer, or a tensor that the code found elsewhere
+    Captured,  // `tensor`: parameter or buffer #(index - 1) of the module, or a tensor found elsewhere (index is 0)
   };
   enum class Role { Input, Parameter, Buffer, Constant };
 

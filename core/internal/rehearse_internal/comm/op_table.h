@@ -44,6 +44,7 @@ struct OpRow {
   // Back ends ignore the strides of the first of these tensors, and copy its memory as one block.
   OpTensors as_it_lies = OpTensors::none;
   bool own_sizes = false;  // some sizes of a call do not follow from those of its `alike` tensors
+  bool has_root = false;   // one rank sends to all others, or receives from them
 };
 
 namespace op_table {
@@ -54,18 +55,18 @@ using enum OpTime;
 using Tensors = OpTensors;
 
 inline constexpr std::array kRows{
-    OpRow{OpType::BROADCAST, "broadcast", "", copies, through_a_tree, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::BROADCAST, "broadcast", "", copies, through_a_tree, Tensors::inputs, Tensors::inputs, false, true},
     OpRow{OpType::ALLREDUCE, "allreduce", "all_reduce", reduces, twice_around_a_ring, Tensors::inputs, Tensors::inputs},
     OpRow{OpType::ALLREDUCE_COALESCED, "allreduce_coalesced", "", parts, of_parts},
-    OpRow{OpType::REDUCE, "reduce", "", reduces, through_a_tree, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::REDUCE, "reduce", "", reduces, through_a_tree, Tensors::inputs, Tensors::inputs, false, true},
     OpRow{OpType::ALLGATHER, "allgather", "all_gather", copies, inputs_around_a_ring, Tensors::outputs, Tensors::none,
           true},
     OpRow{OpType::_ALLGATHER_BASE, "_allgather_base", "_all_gather_base", copies, inputs_around_a_ring, Tensors::inputs,
           Tensors::none, true},
     OpRow{OpType::ALLGATHER_COALESCED, "allgather_coalesced", "all_gather_into_tensor_coalesced", parts, of_parts,
           Tensors::none, Tensors::none, true},
-    OpRow{OpType::GATHER, "gather", "", copies, through_a_tree, Tensors::inputs, Tensors::none, true},
-    OpRow{OpType::SCATTER, "scatter", "", copies, through_a_tree, Tensors::outputs, Tensors::outputs, true},
+    OpRow{OpType::GATHER, "gather", "", copies, through_a_tree, Tensors::inputs, Tensors::none, true, true},
+    OpRow{OpType::SCATTER, "scatter", "", copies, through_a_tree, Tensors::outputs, Tensors::outputs, true, true},
     OpRow{OpType::REDUCE_SCATTER, "reduce_scatter", "", reduces, pieces_around_a_ring, Tensors::inputs,
           Tensors::outputs, true},
     OpRow{OpType::ALLTOALL_BASE, "alltoall_base", "all_to_all", all_to_all, pieces_around_a_ring, Tensors::inputs,
@@ -97,6 +98,14 @@ static_assert(rows_follow_enum(), "an operation's row is at its c10d::OpType, an
 constexpr const OpRow& op_row(c10d::OpType type) noexcept {
   const auto row = static_cast<std::size_t>(type);
   return row < op_table::kRows.size() ? op_table::kRows[row] : op_table::kUnknown;
+}
+
+// Whether the operation of that OpRow::name has a root.
+constexpr bool has_root(std::string_view name) noexcept {
+  for (const OpRow& row : op_table::kRows) {
+    if (row.name == name) return row.has_root;
+  }
+  return false;
 }
 
 // Whether `has` is true for every operation except those of kind `parts`. For static_asserts beside code that needs a

@@ -17,12 +17,4 @@ enum class Placeholders { WithForms, OfAnyForm };
 // submodule counts once. Throws GraphError if submodules are nested deeper than kMaxNesting.
 std::uint64_t structural_hash(const GraphModule& module, Placeholders placeholders = Placeholders::WithForms);
 
-// Whether the node's value is a symbolic scalar, such as a size.
-bool is_symbolic_scalar(const Node& node);
-
-// A hash of what the modules of different ranks have in common if they do the same: the structural hash without sizes
-// and strides, the nodes that compute sizes, and all other numbers, because the rank or the offset of its shard may be
-// one. Also leaves out devices and the names of groups.
-std::uint64_t hash_without_numbers(const GraphModule& module);
-
 }  // namespace rehearse::graph

@@ -19,10 +19,12 @@ namespace rehearse::compiler {
 struct GraphOutline {
   struct Node {
     std::string target;
+    std::string arguments = {};  // "(%0, argument 1)"; %0 is the first node
     exec::CallSite where = {};
     std::string place = {};  // the text of `where`, if another process has sent the node
   };
-  std::uint64_t hash = 0;  // graph::hash_without_numbers()
+  std::uint64_t hash = 0;  // of the targets and arguments
+  bool has_root = false;   // one rank of a collective does another thing than the others, so its code may differ
   std::vector<Node> nodes;
 };
 
@@ -136,7 +138,8 @@ std::vector<Divergence> divergences(const Journal& journal);
 // "rank 1 alone recompiled f in call 3: y is 4, guard y == 3 of entry 0", without the place.
 std::string to_string(const Divergence& divergence);
 
-// Ranks that compiled different graphs of a function, with the first nodes that differ.
+// Ranks that compiled different graphs of a function, with the first nodes that differ. The nodes have no arguments if
+// their targets differ.
 struct GraphDifference {
   std::string function;
   std::vector<int> ranks, others;

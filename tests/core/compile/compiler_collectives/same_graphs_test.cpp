@@ -14,6 +14,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/parallel/fsdp.h>
 
 #include "core/compile/compiler_collectives/seed_fixture.h"
 #include "core/compile/error_of.h"
@@ -26,6 +27,7 @@ namespace {
 using namespace rehearse;
 using namespace rehearse::compiler;
 using testing::Contains;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -209,6 +211,126 @@ TEST(SameGraphs, AsAnOption_IsAnErrorOnAllRanks) {
       });
     }
   }
+}
+
+using Pair = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
+
+// The code of rank 0 and of the others, and what is said of them. All use the same operators.
+struct Swap {
+  Pair first, others;
+  const char* difference;
+};
+
+const std::vector<Swap> kSwaps{
+    {[](const auto& x, const auto&) { return x.sin(); }, [](const auto&, const auto& y) { return y.sin(); },
+     "sin\\.default\\(Float argument 0\\).* on rank 0, .*sin\\.default\\(Float argument 1\\)"},
+    {[](const auto& x, const auto& y) { return x - y; }, [](const auto& x, const auto& y) { return y - x; },
+     "sub\\.Tensor\\(Float argument 0, Float argument 1\\).* on rank 0, .*\\(Float argument 1, Float argument 0\\)"},
+    {[](const auto& x, const auto&) { return x.to(at::kLong) * 1.5; },
+     [](const auto& x, const auto&) { return x.to(at::kInt) * 1.5; }, "\\(.*Long.*\\).* on rank 0, .*\\(.*Int.*\\)"},
+    // The last operator of the segment behind a read has both values in the other order.
+    {[](const auto& x, const auto& y) {
+       const auto a = x.sin(), b = y.cos();
+       return a.sum().template item<double>() < 100 ? a - b : a;
+     },
+     [](const auto& x, const auto& y) {
+       const auto a = x.sin(), b = y.cos();
+       return a.sum().template item<double>() < 100 ? b - a : b;
+     },
+     "sub\\.Tensor\\(Float value 0, Float value 1\\).* on rank 0, .*\\(Float value 1, Float value 0\\)"},
+};
+
+TEST(SameGraphs, InputsOfOperators_AreCompared) {
+  for (std::size_t i = 0; i < kSwaps.size(); ++i) {
+    const auto code = [&](const RankContext& ctx) {
+      return [swap = &kSwaps[i], first = ctx.rank() == 0](const at::Tensor& x, const at::Tensor& y) {
+        return first ? swap->first(x, y) : swap->others(x, y);
+      };
+    };
+    const auto report = run(3, [&](RankContext& ctx) { compile(code(ctx))(at::ones({4}), at::ones({4})); });
+    EXPECT_THAT(report.remarks, ElementsAre(ContainsRegex(kSwaps[i].difference))) << i;
+    run(3, [&](RankContext& ctx) {
+      auto f = compile(code(ctx), {.group = ctx.group(), .same_graphs = true});
+      EXPECT_THAT(error_of([&] { f(at::ones({4}), at::ones({4})); }), ContainsRegex(kSwaps[i].difference)) << i;
+    });
+    expect_silence([&](RankContext& ctx) {
+      compile(kSwaps[i].first)(at::ones({4 + ctx.rank()}), at::ones({4 + ctx.rank()}));
+      compile(kSwaps[i].first, {.group = ctx.group(), .same_graphs = true})(at::ones({4}), at::ones({4}));
+    });
+  }
+}
+
+TEST(SameGraphs, ResultsInAnotherOrder_AreCompared) {
+  const auto report = run(2, [](RankContext& ctx) {
+    compile([first = ctx.rank() == 0](const at::Tensor& x) {
+      const auto a = x.sin(), b = x.cos();
+      return first ? std::pair(a, b) : std::pair(b, a);
+    })(at::ones({4}));
+  });
+  EXPECT_THAT(report.remarks, ElementsAre(HasSubstr("the results(%0, %1) on rank 0, the results(%1, %0) on rank 1")));
+}
+
+// Two equal layers in either order, under a name of the rank's own.
+struct TwoLayersImpl : torch::nn::Module {
+  TwoLayersImpl(const std::string& name, bool swaps) : swaps(swaps) {
+    register_module(name + "a", a);
+    register_module(name + "b", b);
+  }
+  at::Tensor forward(const at::Tensor& x) { return swaps ? a(b(x)) : b(a(x)); }
+  torch::nn::Linear a{4, 4}, b{4, 4};
+  bool swaps;
+};
+TORCH_MODULE(TwoLayers);
+
+template <class Net>
+void run_layers(Net& net, const CompileOptions& options) {
+  auto f = compile(net, options);
+  for (int call = 0; call < 2; ++call) f(at::ones({2, 4})).sum().backward();
+}
+
+TEST(SameGraphs, EqualLayersInAnotherOrder_AreCompared) {
+  const char* const kLayers = "parameter 0.* on rank 0, .*parameter 2.* on ranks 1-2";
+  for (const int wrapper : {0, 1, 2}) {
+    const auto code = [&](RankContext& ctx, bool differ, const CompileOptions& options) {
+      TwoLayers net(wrapper == 0 ? std::to_string(ctx.rank()) : "", differ && ctx.rank() > 0);
+      if (wrapper == 0) return run_layers(net, options);
+      if (wrapper == 1) {
+        DistributedDataParallel ddp(net, ctx.group());
+        return run_layers(ddp, options);
+      }
+      FullyShardedDataParallel sharded(net, ctx.group());
+      run_layers(sharded, options);
+    };
+    const auto report = run(3, [&](RankContext& ctx) { code(ctx, true, {}); });
+    EXPECT_THAT(report.remarks, Contains(ContainsRegex(kLayers))) << wrapper;
+    run(3, [&](RankContext& ctx) {
+      const CompileOptions options{.group = ctx.group(), .same_graphs = true};
+      EXPECT_THAT(error_of([&] { code(ctx, true, options); }), ContainsRegex(kLayers)) << wrapper;
+    });
+    const auto alike = run(3, [&](RankContext& ctx) {
+      code(ctx, false, {});
+      code(ctx, false, {.group = ctx.group(), .same_graphs = true});
+    });
+    EXPECT_THAT(alike.remarks, Not(Contains(HasSubstr("different graphs")))) << wrapper;
+  }
+}
+
+TEST(SameGraphs, AliasesThatDiffer_ExplainTheGraphs) {
+  expect_silence([](RankContext& ctx) {
+    const auto x = at::ones({4}), y = at::ones({4});
+    compile([](const at::Tensor&, const at::Tensor& second) { return second.sin(); })(x, ctx.rank() == 0 ? x : y);
+  });
+}
+
+TEST(SameGraphs, CodeOfARoot_MayDiffer) {
+  expect_silence([](RankContext& ctx) {
+    const bool is_root = ctx.rank() == 0;
+    compile([&, group = ctx.group()](const at::Tensor& x) {
+      at::Tensor sent = is_root ? x.sin() : x.clone();
+      group.broadcast(sent, 0)->wait();
+      return sent;
+    })(at::ones({4}));
+  });
 }
 
 TEST(SameGraphs, AsAnOption_AllowsUnevenBatches) {
