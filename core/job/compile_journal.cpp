@@ -38,9 +38,16 @@ std::vector<Function> functions_of(const Journal& journal) {
   return functions;
 }
 
+// False if a compilation is over and has given no graph, because the code was refused or has thrown.
+bool counts(const FunctionRecord& record, const FunctionRecord::Compile& compile) {
+  const bool is_open = record.doing() == FunctionRecord::Doing::Compiling && &compile == &record.compiles().back();
+  return compile.graph != nullptr || is_open;
+}
+
 const FunctionRecord::Compile* compile_in(const FunctionRecord& record, std::uint64_t call) {
   const auto& all = record.compiles();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& compile) { return compile.call == call; });
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& compile) { return compile.call == call && counts(record, compile); });
   return found != all.end() ? &*found : nullptr;
 }
 
@@ -49,14 +56,23 @@ bool communicates_in(const FunctionRecord& record, std::uint64_t call) {
   return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.call == call && each.communicates; });
 }
 
-std::vector<std::uint64_t> calls_that_compiled(const Function& function) {
-  std::vector<std::uint64_t> calls;
+std::set<std::uint64_t> calls_that_compiled(const Function& function) {
+  std::set<std::uint64_t> calls;
   for (const auto* record : function.of_ranks) {
-    for (const auto& compile : record->compiles()) calls.push_back(compile.call);
+    for (const auto& compile : record->compiles()) {
+      if (counts(*record, compile)) calls.insert(compile.call);
+    }
   }
-  std::sort(calls.begin(), calls.end());
-  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
   return calls;
+}
+
+// Why `compile` did not use the entry that served the call on another rank. Null: no entry did.
+const std::string* miss_of_entry_of(const FunctionRecord& other, const FunctionRecord::Compile& compile) {
+  const auto later =
+      std::find_if(other.hits().begin(), other.hits().end(), [&](const auto& hit) { return hit.first > compile.call; });
+  if (later == other.hits().begin()) return nullptr;
+  const std::size_t entry = std::prev(later)->second;
+  return entry < compile.misses.size() ? &compile.misses[entry] : nullptr;
 }
 
 Divergence compare(const Function& function, std::uint64_t call) {
@@ -73,7 +89,12 @@ Divergence compare(const Function& function, std::uint64_t call) {
   std::sort(divergence.compiled.begin(), divergence.compiled.end());
   std::sort(divergence.others.begin(), divergence.others.end());
   std::sort(divergence.latest.begin(), divergence.latest.end());
-  if (first != nullptr) std::tie(divergence.why, divergence.where) = std::tie(first->why, first->where);
+  if (first == nullptr) return divergence;
+  std::tie(divergence.why, divergence.where) = std::tie(first->why, first->where);
+  for (const auto* record : function.of_ranks) {
+    if (divergence.others.empty() || record->rank() != divergence.others.front()) continue;
+    if (const auto* const miss = miss_of_entry_of(*record, *first)) divergence.why = *miss;
+  }
   return divergence;
 }
 
@@ -102,10 +123,10 @@ std::pair<const RanksOfGraph*, const RanksOfGraph*> first_that_differ(const Rank
 
 }  // namespace
 
-void FunctionRecord::compiles(std::string why, exec::CallSite where) {
+void FunctionRecord::compiles(std::string why, exec::CallSite where, std::vector<std::string> misses) {
   doing_ = Doing::Compiling;
   last_hit_ = -1;
-  compiles_.push_back({calls_, std::move(why), std::move(where)});
+  compiles_.push_back({.call = calls_, .why = std::move(why), .where = std::move(where), .misses = std::move(misses)});
   if (exec::this_rank::is_fiber()) compiles_.back().at = exec::this_rank::now();
 }
 

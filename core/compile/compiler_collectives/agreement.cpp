@@ -13,8 +13,6 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/exec/check.h>
 
-#include "compile/compiler_collectives/graph_outline.h"
-
 namespace rehearse::compiler {
 namespace {
 
@@ -100,14 +98,13 @@ bool fits(const InputFact& fact, const InputFacts& own) {
   return !has_source;
 }
 
-// Explains why a call compiles, for example "y is 4, guard y == 3 of entry 0".
-std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
-  if (entries == 0) return "";
-  if (failures.size() < entries) return "its own guards hold, another rank's do not";
-  const GuardFailure& last = failures.front();
-  if (last.source == kFunctionItself) return fmt::format("it gives another graph than entry {} now", entries - 1);
-  return fmt::format("{} is {}, guard {} == {} of entry {}", last.source, last.found, last.source, last.expected,
-                     entries - 1);
+// For example "y is 4, guard y == 3 of entry 0".
+std::string text_of_miss(const GuardFailure& failure, std::size_t entry) {
+  if (failure.source == kFunctionItself) return fmt::format("it gives another graph than entry {} now", entry);
+  // The texts of a condition on sizes name the sizes.
+  if (failure.source == "sizes") return fmt::format("{}, guard {} of entry {}", failure.found, failure.expected, entry);
+  return fmt::format("{} is {}, guard {} == {} of entry {}", failure.source, failure.found, failure.source,
+                     failure.expected, entry);
 }
 
 }  // namespace
@@ -157,7 +154,13 @@ Ability Agreement::compare(Ability own) {
 void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries) {
   is_open_ = true;
   first_of_call_ = record_->compiles().size();
-  record_->compiles(reason(failures, entries), exec::CallSite::capture());
+  std::vector<std::string> misses;
+  std::string why = entries == 0 ? "" : "its own guards hold, another rank's do not";
+  if (failures.size() == entries && entries > 0) {
+    for (std::size_t i = 0; i < entries; ++i) misses.push_back(text_of_miss(failures[entries - 1 - i], i));
+    why = misses.back();
+  }
+  record_->compiles(std::move(why), exec::CallSite::capture(), std::move(misses));
 }
 
 std::vector<InputFacts> Agreement::exchange(const InputFacts& own) {

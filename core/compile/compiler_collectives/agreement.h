@@ -41,7 +41,7 @@ class Agreement {
   // once in each call, and once after each read or region unless the ranks have agreed to run the rest eagerly.
   Ability compare(Ability own);
 
-  void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
+  void note_hit(std::size_t entry) { record_->hit(entry); }
   void note_eager() noexcept { record_->eager(); }
 
   // The call starts to compile. `failures`: the guards that failed, one for each entry, latest entry first. There are
@@ -100,6 +100,13 @@ class Agreement {
   bool runs_once_ = false;
   std::string refusal_;
 };
+
+// What the graphs of ranks that do the same with the same inputs have in common: all but sizes, strides, the nodes that
+// compute sizes, all other numbers (the rank or the offset of its shard may be one), devices and the names of groups.
+// Arguments of the call, and parameters and buffers of the module, have their numbers; names of parameters may differ,
+// because each rank may hold another part of a model. Other tensors that the code finds are numbered by first use.
+// `inputs`: one for each placeholder.
+GraphOutline outline_of(const graph::GraphModule& module, const std::vector<InputBinding>& inputs);
 
 // The facts of a call, one for each leaf.
 InputFacts facts_of(const LeafList& leaves, const std::vector<std::string>& sources);

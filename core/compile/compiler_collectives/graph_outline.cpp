@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/compiler_collectives/graph_outline.h"
-
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,17 +11,18 @@
 #include <rehearse_internal/comm/op_table.h>
 #include <rehearse_internal/hash/fnv1a.h>
 
+#include "compile/compiler_collectives/agreement.h"
+
 namespace rehearse::compiler {
 namespace {
 
 using graph::Argument;
 using graph::Node;
+using graph::Op;
 
 bool is_symbolic_number(const Node& node) {
   return node.meta().value != nullptr && node.meta().value->scalar() != nullptr;
 }
-
-bool communicates(const Node& node) { return node.target().find("c10d") != std::string::npos; }
 
 // "broadcast" for torch.ops.c10d.broadcast_.default.
 std::string_view operation_in(std::string_view target) {
@@ -42,15 +41,15 @@ class OutlineWriter {
     if (!seen_.insert(&module).second) return;
     std::size_t placeholders = 0;
     for (const Node& node : module.graph()) {
-      const std::size_t input = node.op() == graph::Op::Placeholder ? placeholders++ : 0;
+      const std::size_t input = node.op() == Op::Placeholder ? placeholders++ : 0;
       if (is_symbolic_number(node)) continue;
-      if (node.op() == graph::Op::Placeholder) {
-        const graph::TensorMeta* const tensor = node.meta().tensor();
-        const std::string dtype = tensor != nullptr ? c10::toString(tensor->dtype) + std::string(" ") : "";
-        names_[&node] = dtype + (is_whole ? name_of(inputs_.at(input)) : fmt::format("input {}", input));
-      } else {
+      if (node.op() != Op::Placeholder) {
         add(node, module);
+        continue;
       }
+      const graph::TensorMeta* const tensor = node.meta().tensor();
+      names_[&node] = fmt::format("{} {}", tensor != nullptr ? c10::toString(tensor->dtype) : "undefined",
+                                  is_whole ? name_of(inputs_.at(input)) : fmt::format("input {}", input));
     }
     for (const auto& [name, submodule] : module.submodules()) add(*submodule);
   }
@@ -70,34 +69,26 @@ class OutlineWriter {
   }
 
   void add(const Node& node, const graph::GraphModule& module) {
-    communicates_ = communicates(node);
-    outline_.has_root |= communicates_ && comm::has_root(operation_in(node.target()));
+    now_ = &node;
     names_[&node] = fmt::format("%{}", outline_.nodes.size());
-    const bool is_output = node.op() == graph::Op::Output;
-    const auto& origin = node.meta().origin;
+    outline_.has_root |= communicates() && comm::has_root(operation_in(node.target()));
+    const bool is_output = node.op() == Op::Output;
     GraphOutline::Node& line = outline_.nodes.emplace_back();
     line.target = is_output ? "the results" : node.target();
-    line.arguments = is_output ? text_of_results(node.args()) : text_of(Argument(node.args()));
+    line.arguments = text_of(is_output ? node.args().front() : Argument(node.args()));
     if (!node.kwargs().empty()) line.arguments += text_of(Argument(node.kwargs()));
-    const auto* const attribute = node.op() == graph::Op::GetAttr ? module.find_attribute(node.target()) : nullptr;
+    const auto* const attribute = node.op() == Op::GetAttr ? module.find_attribute(node.target()) : nullptr;
     if (attribute != nullptr) line.arguments += c10::toString(attribute->meta.dtype);
-    if (origin != nullptr) line.where = origin->site;
+    if (node.meta().origin != nullptr) line.where = node.meta().origin->site;
   }
 
-  // A segment also returns the numbers that later segments may need.
-  std::string text_of_results(const graph::List& results) const {
-    std::vector<std::string> texts;
-    graph::for_each_leaf(Argument(results), [&](const Argument& result) {
-      if (!is_number(result)) texts.push_back(text_of(result));
-    });
-    return fmt::format("({})", fmt::join(texts, ", "));
-  }
+  bool communicates() const { return now_->target().find("c10d") != std::string::npos; }
 
   bool is_number(const Argument& argument) const {
     const Node* const node = argument.node();
     return (node != nullptr && is_symbolic_number(*node)) || argument.is<std::int64_t>() || argument.is<double>() ||
            argument.is<std::complex<double>>() || argument.is<graph::SymExpr>() || argument.is<c10::Device>() ||
-           (communicates_ && argument.is<std::string>());
+           (communicates() && argument.is<std::string>());
   }
 
   std::string text_of(const Argument& argument) const {
@@ -109,7 +100,10 @@ class OutlineWriter {
     } else if (const auto* const slice = argument.get_if<graph::Slice>()) {
       return "slice" + text_of(Argument(slice->bounds()));
     } else if (const auto* const list = argument.get_if<graph::List>()) {
-      for (const Argument& item : *list) texts.push_back(text_of(item));
+      for (const Argument& item : *list) {
+        // A segment also returns the numbers that later segments may need.
+        if (now_->op() != Op::Output || !is_number(item)) texts.push_back(text_of(item));
+      }
     } else {
       return graph::to_text(argument);
     }
@@ -119,8 +113,8 @@ class OutlineWriter {
   const std::vector<InputBinding>& inputs_;
   std::set<const graph::GraphModule*> seen_;  // used for membership tests only
   std::unordered_map<const Node*, std::string> names_;
-  std::size_t found_ = 0;      // tensors of the inputs that neither the call nor its module has
-  bool communicates_ = false;  // the node whose arguments are written
+  const Node* now_ = nullptr;  // its arguments are being written
+  std::size_t found_ = 0;      // tensors that neither the call nor its module has
   GraphOutline outline_;
 };
 

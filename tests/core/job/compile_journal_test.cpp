@@ -23,6 +23,7 @@ void play(FunctionRecord& record, const std::string& calls) {
     record.called();
     if (call == 'c') {
       record.compiles(record.compiles().empty() ? "" : "n is " + std::to_string(record.calls()), {});
+      record.gives({});
       record.done();
     } else {
       record.hit(0);
@@ -103,6 +104,33 @@ TEST(Divergences, KnowRanksWithoutLaterCalls_AndRanksThatCommunicate) {
   EXPECT_TRUE(found[0].communicates);
 }
 
+TEST(Divergences, ARank_IsComparedWithTheEntryThatTheOthersUsed) {
+  Journal journal;
+  for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, false), "cc");
+  for (const std::size_t used : {0, 1, 1, 0}) {
+    for (int rank = 0; rank < 2; ++rank) {
+      journal.functions()[rank]->called();
+      if (rank == 0 || journal.functions()[0]->calls() < 6) journal.functions()[rank]->hit(used);
+    }
+  }
+  journal.functions()[1]->compiles("of entry 1", {}, {"of entry 0", "of entry 1"});
+  journal.functions()[1]->gives({});
+  EXPECT_THAT(texts(journal), ElementsAre("rank 1 alone recompiled f in call 6: of entry 0"));
+}
+
+TEST(Divergences, RankThatWasRefused_HasNotCompiled) {
+  Journal journal;
+  for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, false), "ch");
+  auto& record = *journal.functions()[1];
+  record.called();
+  record.compiles("y is 4", {});
+  play(*journal.functions()[0], "h");
+  EXPECT_THAT(texts(journal), ElementsAre("rank 1 alone recompiled f in call 3: y is 4"));  // it may hang there
+  record.done();
+  record.eager();
+  EXPECT_THAT(texts(journal), IsEmpty());
+}
+
 // A call may compile several segments.
 TEST(Divergences, SeveralCompilationsOfACall_AreOne) {
   Journal journal;
@@ -110,7 +138,9 @@ TEST(Divergences, SeveralCompilationsOfACall_AreOne) {
   auto& record = *journal.functions()[1];
   record.called();
   record.compiles("y is 4", {});
+  record.gives({});
   record.compiles("behind a read that gave true", {});
+  record.gives({});
   record.communicates();
   record.done();
   journal.functions()[0]->called();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
@@ -45,6 +46,7 @@ class FunctionRecord {
     static constexpr VirtualTime kNotKnown = VirtualTime::min();
     std::shared_ptr<const GraphOutline> graph = {};  // null: it gave none
     std::uint64_t guards = 0;                        // see compare_under(); 0: its graph is not compared
+    std::vector<std::string> misses = {};            // like `why`, for each entry of the cache
   };
 
   FunctionRecord(std::string name, int rank, bool uses_collectives)
@@ -59,15 +61,16 @@ class FunctionRecord {
     runs_eagerly_ = false;
   }
   void agrees() noexcept { doing_ = Doing::Agreeing; }
-  void hit(std::size_t entry) noexcept {
+  void hit(std::size_t entry) {
     doing_ = Doing::Nothing;
     last_hit_ = static_cast<std::int64_t>(entry);
+    if (hits_.empty() || hits_.back().second != entry) hits_.emplace_back(calls_, entry);
   }
   void eager() noexcept {
     doing_ = Doing::Nothing;
     runs_eagerly_ = true;
   }
-  void compiles(std::string why, exec::CallSite where);
+  void compiles(std::string why, exec::CallSite where, std::vector<std::string> misses = {});
   void communicates() noexcept { compiles_.back().communicates = true; }
   void done() noexcept { doing_ = Doing::Nothing; }
   // The graph of the open compilation. Ranks of a world share equal ones.
@@ -83,6 +86,8 @@ class FunctionRecord {
   Doing doing() const noexcept { return doing_; }
   // The entry that served the last hit; -1: there was no hit yet, or none since the last compilation.
   std::int64_t last_hit() const noexcept { return last_hit_; }
+  // The first call of each row of hits by one entry, with the entry.
+  const std::vector<std::pair<std::uint64_t, std::size_t>>& hits() const noexcept { return hits_; }
   const std::vector<Compile>& compiles() const noexcept { return compiles_; }
 
   // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is agreeing with the other ranks in call 3 of f", "used
@@ -97,6 +102,7 @@ class FunctionRecord {
   std::uint64_t calls_ = 0;
   Doing doing_ = Doing::Nothing;
   std::int64_t last_hit_ = -1;
+  std::vector<std::pair<std::uint64_t, std::size_t>> hits_;
   bool runs_eagerly_ = false;  // the last call
   std::vector<Compile> compiles_;
 };
@@ -126,10 +132,12 @@ struct Divergence {
   std::string function;
   std::uint64_t call = 0;
   std::vector<int> compiled, others;  // ranks
-  std::string why;                    // Compile::why of one rank: the rank of `compiled` that made its record first
-  exec::CallSite where;               // Compile::where of this rank
-  std::vector<int> latest;            // ranks of `compiled` that have not called the function since
-  bool communicates = false;          // Compile::communicates of any rank of `compiled`
+  // Why the rank of `compiled` that made its record first did not use the entry that the first of `others` used; its
+  // Compile::why if `others` used none.
+  std::string why;
+  exec::CallSite where;       // Compile::where of this rank
+  std::vector<int> latest;    // ranks of `compiled` that have not called the function since
+  bool communicates = false;  // Compile::communicates of any rank of `compiled`
 };
 
 // Ordered by function, then by call. Functions of the same name are matched by their order on each rank.

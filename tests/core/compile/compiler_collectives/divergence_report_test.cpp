@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/compile/compile.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/job/compile_journal.h>
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
 using testing::StartsWith;
 
 const CollectiveLabel kNoLine{"f", ""};
@@ -38,6 +40,7 @@ struct Function {
     record->called();
     record->compiles(why, exec::CallSite::capture());
     if (record->uses_collectives()) collectives.exchange({}, kNoLine);
+    record->gives({});
     if (record->uses_collectives()) collectives.commit(GraphHash{1}, kNoLine);
     record->done();
   }
@@ -156,6 +159,30 @@ TEST(DivergenceReports, LoneCompilation_IsARemark) {
   EXPECT_EQ(failed.verdict, Verdict::check_failed);
   EXPECT_THAT(failed.headline, StartsWith("rank 1 alone recompiled f in call 3: "));
   EXPECT_THAT(failed.remarks, IsEmpty());
+}
+
+TEST(DivergenceReports, CallThatIsRefused_IsNoRecompilation) {
+  const auto report = World({.ranks = 3, .compile_divergence = CompileDivergence::fail}).run([](RankContext& ctx) {
+    const Group group = ctx.group();
+    auto f = compile([&](const at::Tensor& x, std::int64_t k) { return k == 4 ? x + group.rank() : x * k; });
+    f(at::ones({2}), 3);
+    f(at::ones({2}), ctx.rank() == 1 ? 4 : 3);
+    EXPECT_EQ(f.stats().eager_calls, ctx.rank() == 1 ? 1 : 0);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+TEST(DivergenceReports, LoneCompilation_NamesTheConditionOnSizes) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    auto g = compile([](const at::Tensor& x) { return x.sym_size(0) > 5 ? x.sin() : x.cos(); },
+                     {.dynamic = true, .name = "g"});
+    g(at::ones({9}));
+    g(at::ones({ctx.rank() == 1 ? 3 : 8}));
+  });
+  EXPECT_THAT(report.remarks,
+              ElementsAre(MatchesRegex("rank 1 alone recompiled g in call 2: arg0\\.size\\(0\\) is 3, guard "
+                                       ".*arg0\\.size\\(0\\).* of entry 0 at .*")));
 }
 
 TEST(DivergenceReports, LoneCompilationBeforeAHang_IsTheCause) {
