@@ -71,6 +71,7 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   recording_.graph.set_origin(call_stack());
   caller_.check(recording_.graph.site());
   caller_.check_autograd_keys(recording_.graph.site());
+  recording_.mode.refuse_other_threads();
   if (listener_ == nullptr) {
     throw NotCapturable(region->title() + " is called in a function that must be one graph (fullgraph)",
                         "Compile without fullgraph, or call it outside of the compiled function.",
@@ -98,6 +99,7 @@ std::optional<SegmentEnd> SegmentRunner::end_for_good() {
 }
 
 bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
+  if (!rest_) recording_.mode.refuse_other_threads();  // the code holds what no segment can give
   if (listener_ == nullptr || recording_.hook || caller_.is_in_gradients()) return false;
   const InOperator inside(recording_.mode);  // Rehearse, not the code, asks autograd below
   std::optional<SegmentEnd> end = end_for_good();
@@ -111,6 +113,7 @@ bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
 }
 
 bool SegmentRunner::end(const std::function<SegmentAnswer(SegmentEnd)>& run) {
+  recording_.mode.refuse_other_threads();
   std::optional<SegmentEnd> end = end_for_good();
   if (!end) return false;
   const Held held(*end);

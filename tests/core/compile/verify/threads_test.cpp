@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
@@ -53,6 +54,42 @@ const std::vector<std::pair<const char*, ThreadedFunction>> kThreaded = {
      [](const at::Tensor& x) { return std::async(std::launch::async, [&] { return x.sin(); }).get() + x; }},
 };
 
+// The code meets another refusal, or the end of a graph, before it uses what the thread has made.
+const std::vector<std::pair<const char*, ThreadedFunction>> kThreadedAndRefused = {
+    {"an eager region",
+     [](const at::Tensor& x) {
+       const at::Tensor made = in_thread([&] { return x * 2; });
+       eager_region([](at::Tensor y) { y.mul_(3); }, made);
+       return made + x;
+     }},
+    {"a version",
+     [](const at::Tensor& x) {
+       const at::Tensor made = in_thread([&] { return x * 2; });
+       return x._version() == 0 ? x * 3 : made;
+     }},
+    {"memory, and a catch",
+     [](const at::Tensor& x) {
+       const at::Tensor made = in_thread([&] { return x * 2; });
+       try {
+         return x.detach().data_ptr<float>() != nullptr ? made * 3 : made;
+       } catch (const std::exception&) {
+         return made * 5;
+       }
+     }},
+    {"a read before it, and a version",
+     [](const at::Tensor& x) {
+       const bool is_positive = (x.sum() > 0).item<bool>();
+       const at::Tensor y = x * 2;
+       const at::Tensor made = in_thread([&] { return y + 1; });
+       return x._version() == 0 && is_positive ? made * 3 : made;
+     }},
+    {"a region that gets nothing of it",
+     [](const at::Tensor& x) {
+       const at::Tensor made = in_thread([&] { return x * 2; });
+       return eager_region([](const at::Tensor& y) { return y + 1; }, x) + made;
+     }},
+};
+
 at::Tensor square(std::int64_t rows) { return at::arange(rows * rows, at::kFloat).view({rows, rows}) / 8 + 1; }
 
 TEST(Threads, ThatUseACapturedTensor_AreRefusedInTheFunction) {
@@ -67,6 +104,14 @@ TEST(Threads, ThatUseACapturedTensor_AreRefusedInTheFunction) {
           << what;
       EXPECT_EQ(compiled.stats().eager_calls, 2) << what;
     }
+  }
+}
+
+TEST(Threads, BeforeAnotherRefusal_AreRefusedFirst) {
+  for (const auto& [what, function] : kThreadedAndRefused) {
+    auto compiled = compile(function);
+    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(square(3)).equal(function(square(3)))) << what;
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread")) << what;
   }
 }
 
