@@ -121,7 +121,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     autograd_.remove_hook(asked_of(self), pos);
   }
   bool is_view(const TensorBase& self) const override {
-    refuse_behind_cut(self, "is_view() is asked of");
+    if (!comes_from_operator(self)) refuse_behind_cut(self, "is_view() is asked of");
     refuse_question(self, "is_view() is asked of");
     return autograd_.is_view(asked_of(self));
   }
@@ -137,7 +137,9 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   bool is_leaf(const TensorBase& self) const override {
     const Tracer* const tracer = tracing();
     if (tracer && tracer->has_begun_leaf(at::Tensor(self))) return true;
-    refuse_about_history(self, "is_leaf() is asked of");
+    const bool has_step = Tracer::current() && Tracer::current()->recording().values.has_step(at::Tensor(self));
+    if (tracer && has_step) return false;
+    if (!has_step) refuse_about_history(self, "is_leaf() is asked of");
     return autograd_.is_leaf(asked_of(self));
   }
   std::int64_t output_nr(const TensorBase& self) const override {
@@ -225,6 +227,15 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   static bool is_asked_for_function(const Tracer& tracer) {
     return tracer.caller().has_called(
         {"_ZN5torch8autograd4impl13gradient_edgeE", "_ZN5torch8autograd13_wrap_outputsE"});
+  }
+
+  // True if an operator of the present segment makes the tensor. If the segment is refused, it runs operator by
+  // operator, so the real tensor answers as in eager mode.
+  static bool comes_from_operator(const TensorBase& self) {
+    Tracer* const tracer = Tracer::current();
+    if (!tracer || (tracer->rest() && tracer->segments().ended_by().empty())) return false;
+    const graph::Node* const maker = tracer->recording().values.maker_of(at::Tensor(self));
+    return maker && tracer->recording().segments.has(*maker);
   }
 
   // Code behind a cut (a read or an eager region) holds results of compiled graphs. A result may be a plain tensor

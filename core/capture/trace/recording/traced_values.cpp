@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -12,6 +13,7 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/call/tensors_in.h"
+#include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {
 
@@ -25,16 +27,26 @@ bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
   return pointer.owner_before(never) || never.owner_before(pointer);
 }
 
+// Without grad mode, a view requires grad if its base does, and is a leaf. A region and code of the user may give
+// leaves.
+bool makes_step(const Node& node, const at::Tensor& fake) {
+  return fake.requires_grad() && at::GradMode::is_enabled() && node.target().starts_with("torch.ops.aten.");
+}
+
 }  // namespace
 
 void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path) {
   Value& value = values_[fake_id(fake)];
-  if (value.node == nullptr && value.producer == nullptr) {
+  const bool is_new = value.node == nullptr && value.producer == nullptr;
+  if (is_new) {
     made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
   }
-  const bool is_leaf = value.is_leaf && fake.requires_grad();  // stays a leaf if it is changed in place under no_grad
+  // A change in place under no_grad does not change whether a tensor is a leaf.
+  const bool is_leaf = value.is_leaf && fake.requires_grad();
+  const bool has_step = is_new ? makes_step(node, fake) : value.has_step;
   value = {};
   value.is_leaf = is_leaf;
+  value.has_step = has_step;
   if (path.empty()) {
     value.node = &node;
   } else {
@@ -168,6 +180,19 @@ void Values::record_switched_inputs() {
 bool Values::is_made_leaf(const at::Tensor& fake) const {
   const auto found = values_.find(fake_id(fake));
   return found != values_.end() && found->second.is_leaf;
+}
+
+bool Values::has_step(const at::Tensor& fake) const {
+  const auto* const impl = dynamic_cast<const FakeImpl*>(fake.unsafeGetTensorImpl());  // may have become real
+  const auto found = impl && fake.requires_grad() ? values_.find(impl->id()) : values_.end();
+  return found != values_.end() && found->second.has_step && inputs_.find(impl->id()) == nullptr &&
+         found->second.tensor->_unsafe_get_target() == impl;
+}
+
+const Node* Values::maker_of(const at::Tensor& fake) const {
+  const auto made = std::ranges::find_if(
+      made_, [&](const Made& each) { return each.tensor._unsafe_get_target() == fake.unsafeGetTensorImpl(); });
+  return made != made_.end() ? made->node : nullptr;
 }
 
 // The call site of the operator that is being recorded. At the end of the capture, no operator is being recorded; then

@@ -41,6 +41,10 @@ class Values {
 
   // True if the tensor is a leaf because the code made it require grad.
   bool is_made_leaf(const at::Tensor& fake) const;
+  // True if the tensor is no leaf in any call, because an operator with autograd computed it.
+  bool has_step(const at::Tensor& fake) const;
+  // The node that made the tensor first, before changes in place. Null if no node did.
+  const graph::Node* maker_of(const at::Tensor& fake) const;
 
   // Throws NotCapturable if an operator is about to write to a result of tensor.data(). Such a result has its own
   // version counter, but the graph has the tensor itself or a detach() of it. `written`: for each argument.
@@ -78,6 +82,7 @@ class Values {
     bool requires_grad = false;       // in the graph
     std::size_t history_from = 0;     // see graph::Metadata
     bool is_leaf = false;             // it requires grad because the code set it
+    bool has_step = false;            // it required grad when an operator made it
     graph::Node* detached = nullptr;  // the value without its history, for tensor.data()
     std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // the value's object; no result of data()
   };

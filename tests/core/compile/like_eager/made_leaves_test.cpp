@@ -267,5 +267,20 @@ TEST(MadeLeaves, WhatIsRefused) {
   }
 }
 
+// A leaf keeps its gradient by itself, and another argument only after retain_grad().
+TEST(MadeLeaves, RetainGrad_MeansTheSameForEachArgument) {
+  auto compiled = rehearse::compile([](const at::Tensor& x) {
+    x.retain_grad();
+    return x * 2;
+  });
+  for (int call = 0; call < 4; ++call) {
+    const at::Tensor leaf = at::ones({2}).requires_grad_();
+    const at::Tensor x = call < 2 ? leaf : leaf * 3;
+    compiled(x).sum().backward();
+    ASSERT_TRUE(x.grad().defined());
+    EXPECT_TRUE(x.grad().equal(at::full({2}, 2.0F)));
+  }
+}
+
 }  // namespace
 }  // namespace rehearse_test

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: every module of torch::nn and every function of torch::nn::functional gives, compiled in float32, the
 // results, gradients and buffers of eager mode: in training and in evaluation, with gradients and without.
+#include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/pimpl.h>
 
 #include <rehearse/compile/compile.h>
@@ -95,6 +98,31 @@ std::string name_of(const testing::TestParamInfo<NnProgram>& info) { return info
 
 INSTANTIATE_TEST_SUITE_P(Modules, NnTest, testing::ValuesIn(nn_modules().begin(), nn_modules().end()), name_of);
 INSTANTIATE_TEST_SUITE_P(Functions, NnTest, testing::ValuesIn(nn_functions().begin(), nn_functions().end()), name_of);
+
+// LibTorch's attention compares its arguments by equal(). The result differs in bits only if it takes another branch.
+TEST(Nn, AttentionTakesEagerModesBranch) {
+  torch::nn::MultiheadAttention attention(8, 2);
+  const auto forward = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    return std::get<0>(attention->forward(q, k, v));
+  };
+  const at::Tensor x = at::randn({3, 2, 8}), y = at::randn({3, 2, 8});
+  at::Tensor with_nan = x.clone();
+  with_nan[0][0][0] = std::nan("");
+  for (const rehearse::Verify verify : {rehearse::Verify::FirstHit, rehearse::Verify::Always}) {
+    auto compiled = rehearse::compile(forward, {.verify = verify});
+    for (const auto& [q, k, v] : {std::tuple(x, x, x), std::tuple(x, y, y), std::tuple(x, x.clone(), x.clone()),
+                                  std::tuple(with_nan, with_nan, with_nan), std::tuple(x, x, x)}) {
+      EXPECT_TRUE(compiled(q, k, v).nan_to_num().equal(forward(q, k, v).nan_to_num()));
+    }
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  }
+  // One graph holds one branch, and checks at run time that it is the right one.
+  auto whole = rehearse::compile([&](const at::Tensor& z) { return forward(z, z, z); }, {.fullgraph = true});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(whole(x).equal(forward(x, x, x)));
+  EXPECT_EQ(whole.stats().graphs, 1);
+  EXPECT_THAT([&] { whole(with_nan); }, testing::ThrowsMessage<std::exception>(testing::HasSubstr("has a NaN now")));
+  EXPECT_TRUE(whole(y).equal(forward(y, y, y)));
+}
 
 }  // namespace
 }  // namespace rehearse_test

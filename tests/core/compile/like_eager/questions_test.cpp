@@ -6,7 +6,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <tuple>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -14,9 +13,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/nn/modules/activation.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
@@ -184,6 +183,33 @@ const Asked kAsked[] = {
        const bool has_step = view.grad_fn() != nullptr;
        return view.is_leaf() * 2 + has_step;
      }},
+    {"is_leaf: what may be an argument",
+     [](const at::Tensor& x) -> std::int64_t { return x.contiguous().is_leaf() + 2 * x.expand({2, 2}).is_leaf(); }},
+    {"is_leaf: a view made without grad mode",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::AutoGradMode off(false);
+       const at::Tensor view = (x * 2).t(), of_argument = x.t();
+       return view.is_leaf() + 2 * of_argument.is_leaf();
+     }},
+    {"is_leaf: what got its history in place",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor made = at::zeros({2, 2});
+       made.add_(x);
+       return made.is_leaf() + 2 * made.requires_grad();
+     }},
+    {"is_leaf: a view whose base got a history, changed without grad mode",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor base = at::zeros({4, 2}), view = base.slice(0, 0, 2);
+       base.slice(0, 2, 4).add_(x);
+       const at::AutoGradMode off(false);
+       view.add_(1);
+       return view.is_leaf();
+     }},
+    {"is_leaf: what is computed from a leaf of a region",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor made = eager_region([](const at::Tensor& t) { return t.detach().clone().requires_grad_(); }, x);
+       return (made * 2).is_leaf();
+     }},
     {"output_nr: an argument", [](const at::Tensor& x) { return static_cast<std::int64_t>(x.output_nr()); }},
     {"output_nr: a chunk",
      [](const at::Tensor& x) { return static_cast<std::int64_t>((x * 2).chunk(2)[1].output_nr()); }},
@@ -204,6 +230,23 @@ const Asked kAsked[] = {
      [](const at::Tensor& x) -> std::int64_t {
        const at::Tensor y = x.detach() * 2;
        return y.isnan().any().item<bool>() * 2 + y.is_leaf() + 4 * x.is_leaf() + 8 * x.output_nr();
+     }},
+    {"is_leaf: behind a read, of what was computed in front of it, and detached",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = x * 2, z = x * 3;
+       const bool has_nan = y.isnan().any().item<bool>();
+       const bool was_leaf = y.is_leaf(), is_leaf = (y + z).is_leaf();
+       y.detach_();
+       y.requires_grad_();
+       return has_nan + 2 * was_leaf + 4 * is_leaf + 8 * y.is_leaf() + 16 * z.is_leaf();
+     }},
+    {"is_view: behind a read, of what is computed there",
+     [](const at::Tensor& x) -> std::int64_t {
+       const at::Tensor y = x * 2;
+       const bool has_nan = y.isnan().any().item<bool>();
+       const at::Tensor z = y * 3, same = z.contiguous();
+       const bool is_view = y.t().is_view();
+       return has_nan + 2 * is_view + 4 * z.is_view() + 8 * same.is_view() + 16 * z.detach().is_view();
      }},
     {"retains_grad: an argument", [](const at::Tensor& x) -> std::int64_t { return x.retains_grad(); }},
     {"retains_grad: a computed tensor", [](const at::Tensor& x) -> std::int64_t { return (x * 2).retains_grad(); }},
@@ -333,47 +376,6 @@ TEST(Questions, InAHook_CodeWithoutQuestionsIsOneGraph) {
   for (int call = 0; call < 2; ++call) call_in_autograd([&](const at::Tensor& x) { return compiled(x); });
   EXPECT_EQ(compiled.stats().eager_calls, 0);
   EXPECT_EQ(compiled.stats().hits, 4 - compiled.stats().compiles);
-}
-
-// A leaf keeps its gradient by itself, and another argument only after retain_grad().
-TEST(Questions, RetainGrad_MeansTheSameForEachArgument) {
-  auto compiled = compile([](const at::Tensor& x) {
-    x.retain_grad();
-    return x * 2;
-  });
-  for (int call = 0; call < 4; ++call) {
-    const at::Tensor leaf = at::ones({2}).requires_grad_();
-    const at::Tensor x = call < 2 ? leaf : leaf * 3;
-    compiled(x).sum().backward();
-    ASSERT_TRUE(x.grad().defined());
-    EXPECT_TRUE(x.grad().equal(at::full({2}, 2.0F)));
-  }
-}
-
-// LibTorch's attention compares its arguments by equal(). The result differs in bits only if it takes another branch.
-TEST(Questions, Attention_TakesEagerModesBranch) {
-  torch::nn::MultiheadAttention attention(8, 2);
-  const auto forward = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    return std::get<0>(attention->forward(q, k, v));
-  };
-  const at::Tensor x = at::randn({3, 2, 8}), y = at::randn({3, 2, 8});
-  at::Tensor with_nan = x.clone();
-  with_nan[0][0][0] = std::nan("");
-  for (const Verify verify : {Verify::FirstHit, Verify::Always}) {
-    auto compiled = compile(forward, {.verify = verify});
-    for (const auto& [q, k, v] : {std::tuple(x, x, x), std::tuple(x, y, y), std::tuple(x, x.clone(), x.clone()),
-                                  std::tuple(with_nan, with_nan, with_nan), std::tuple(x, x, x)}) {
-      EXPECT_TRUE(compiled(q, k, v).nan_to_num().equal(forward(q, k, v).nan_to_num()));
-    }
-    EXPECT_EQ(compiled.stats().eager_calls, 0);
-  }
-  // One graph holds one branch, and checks at run time that it is the right one.
-  auto whole = compile([&](const at::Tensor& z) { return forward(z, z, z); }, {.fullgraph = true});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(whole(x).equal(forward(x, x, x)));
-  EXPECT_EQ(whole.stats().graphs, 1);
-  EXPECT_THAT([&] { whole(with_nan); },
-              ::testing::ThrowsMessage<std::exception>(::testing::HasSubstr("has a NaN now")));
-  EXPECT_TRUE(whole(y).equal(forward(y, y, y)));
 }
 
 }  // namespace
