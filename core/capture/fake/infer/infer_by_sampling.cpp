@@ -206,11 +206,16 @@ void fit_tensor(const Call& call, const Samples& samples, std::size_t tensor) {
   spec = std::move(fitted_spec);
 }
 
-// Turns the call's sizes into guards: from here on, inferred results hold only for these sizes.
-void specialise(const Call& call) {
-  for (const shapes::Expr& expression : symbols_of(call).expressions) {
+// Turns the call's sizes into guards: from here on, inferred results hold only for these sizes. Returns the values of
+// the symbols in this call, because a guard on a quotient fixes no symbol.
+Assignment specialise(const Call& call) {
+  const CallSymbols symbols = symbols_of(call);
+  Assignment values;
+  for (const std::string& name : symbols.names) values.emplace(name, call.mode.shapes()->hints()(name).value());
+  for (const shapes::Expr& expression : symbols.expressions) {
     shapes::to_sym_int(call.mode.shapes(), expression).guard_int(call.facts.name.c_str(), 0);
   }
+  return values;
 }
 
 bool has_unbacked(const CallSymbols& symbols) {
@@ -239,9 +244,9 @@ Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
 
 Outputs infer_at_the_sizes(const Call& call) {
   if (!call.facts.has_meta_kernel || has_unbacked(symbols_of(call))) refuse_by_name(call);
-  specialise(call);
+  const Assignment values = specialise(call);
   try {
-    return run_kernel_at(call, {}, true);
+    return run_kernel_at(call, values, true);
   } catch (const c10::NotImplementedError&) {
     refuse_by_name(call);
   }
@@ -258,8 +263,7 @@ Outputs infer_by_sampling(const Call& call) {
   try {
     return fitted_outputs(call, std::move(symbols));
   } catch (const UnknownShape&) {
-    specialise(call);
-    return run_at(call, {});
+    return run_at(call, specialise(call));
   }
 }
 

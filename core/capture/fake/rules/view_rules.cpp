@@ -144,7 +144,7 @@ Outputs slice(const Call& call) {
   TORCH_SYM_CHECK(step.sym_gt(0), "slice step must be positive");
   const c10::SymInt start = clamp_position(optional_int(call, 2).value_or(0), size);
   const std::optional<c10::SymInt> given_end = optional_int(call, 3);
-  const bool to_end = !given_end || is_known(given_end->sym_eq(std::numeric_limits<std::int64_t>::max()));
+  const bool to_end = !given_end || given_end->maybe_as_int() == std::numeric_limits<std::int64_t>::max();
   const c10::SymInt end = to_end ? size : clamp_position(*given_end, size);
   SymInts sizes = self.sym_sizes().vec(), strides = self.sym_strides().vec();
   const c10::SymInt offset = self.sym_storage_offset() + start * strides[dim];

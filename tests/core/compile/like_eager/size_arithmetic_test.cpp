@@ -61,5 +61,33 @@ TEST(SizeArithmetic, DivisionsOfIntegersFromDataRoundToZero) {
   }
 }
 
+// 64 bits do not hold the distance between such a position and the largest one, which slice() takes for the end.
+TEST(SizeArithmetic, PositionsBelowASize) {
+  const auto function = [](const Tensor& x) {
+    const c10::SymInt position = x.sym_size(1) - 2;
+    return std::vector<Tensor>{x.narrow_symint(0, position, 0), x.slice_symint(0, 0, position),
+                               x.slice_symint(0, position)};
+  };
+  auto compiled = compile(function, {.dynamic = true, .fullgraph = true});
+  for (const std::int64_t size : {4, 5, 7}) {
+    const Tensor x = at::arange(size * 3).view({3, size}).t();
+    expect_equal(compiled(x), function(x), size);
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
+// The second pool gets a quotient as its size. A guard fixes the quotient, but not the size of x.
+TEST(SizeArithmetic, APoolOfAPool) {
+  const auto function = [](const Tensor& x) {
+    const Tensor columns = at::stack(x.unbind(0), -1);
+    return std::vector<Tensor>{at::max_pool1d(at::max_pool1d(x, 2), 2), columns};
+  };
+  auto compiled = compile(function, {.dynamic = true, .fullgraph = true});
+  for (const std::int64_t size : {5, 4, 9, 5}) {
+    const Tensor x = at::arange(3.0 * static_cast<double>(size)).view({3, size});
+    expect_equal(compiled(x), function(x), size);
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler
