@@ -4,8 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include <c10/util/Exception.h>
-
 #include <rehearse_internal/exec/throw_site.h>
 #include "capture/fake/fake_impl.h"
 
@@ -50,12 +48,16 @@ UnknownShape::UnknownShape(std::string operator_name, const std::string& reason,
                 "Give the sizes as plain numbers, or call it in an eager region.", std::move(where)),
       operator_name_(std::move(operator_name)) {}
 
+bool is_data_access(const c10::Error& error) {
+  return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
+}
+
 void with_typed_errors(const std::function<void()>& function) {
   const exec::KeepThrowSites keep;
   try {
     function();
   } catch (const c10::Error& error) {
-    if (std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) == std::string_view::npos) throw;
+    if (!is_data_access(error)) throw;
     throw DataAccess(exec::last_throw());
   }
 }

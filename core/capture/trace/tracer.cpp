@@ -175,6 +175,9 @@ void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
 
 bool Tracer::go_on_after(const std::exception& refusal) {
   const InOperator inside(recording_.mode);
+  // A kernel needs data. It may be about to throw an error whose text has the numbers of a tensor.
+  const auto* const error = dynamic_cast<const c10::Error*>(&refusal);
+  if (error && is_data_access(*error)) return go_on_eagerly(DataAccess(recording_.graph.site()));
   const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||
                           dynamic_cast<const shapes::ShapeError*>(&refusal) != nullptr;
   if (!is_refusal) return false;

@@ -7,11 +7,11 @@
 
 #include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/operators/guarded_storages.h>
 #include <rehearse_internal/shapes/attempt.h>
 
-#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/operators/kernel_errors.h"
@@ -23,10 +23,6 @@ namespace {
 
 constexpr const char* kGathersNothing =
     "A capture gathers no sharded parameter: look at its memory outside of the captured function.";
-
-bool is_data_access(const c10::Error& error) {
-  return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
-}
 
 // The refusal to report for an error that only a capture can cause: fakes have neither memory nor history, their sizes
 // may vary, and no operator of a capture fills the memory of a sharded parameter. Null for other errors.

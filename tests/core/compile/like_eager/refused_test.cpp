@@ -329,5 +329,30 @@ TEST(Refused, AnOperatorsErrorMayBeCaught) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
 }
 
+// The text of the error has the numbers of a tensor. Neither the error nor the place refuses the function.
+TEST(Refused, AnOperatorsErrorThatPrintsATensor_IsEagerModes) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& y) {
+    const bool is_positive = (x.sum() > 0).item<bool>();
+    return at::meshgrid({x * 3, y}, "ij")[is_positive ? 0 : 1] * 2;
+  };
+  const at::Tensor x = at::ones({2}), square = at::full({2, 2}, 7.0);
+  const auto error_of = [&](auto& called) -> std::string {
+    try {
+      called(x, square);
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "nothing";
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_EQ(error_of(compiled), error_of(function));
+    EXPECT_TRUE(compiled(x, x).equal(function(x, x)));
+  }
+  EXPECT_THAT(error_of(compiled), HasSubstr(" 7"));
+  EXPECT_EQ(compiled.explain().refusal, "");
+  EXPECT_GT(compiled.stats().hits, 0);
+}
+
 }  // namespace
 }  // namespace rehearse::compiler::refused
