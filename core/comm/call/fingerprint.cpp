@@ -207,10 +207,6 @@ std::vector<Mismatch::Field> pair_differences(const Operation& send, const Opera
   if (sent.scalar_type() != received.scalar_type()) {
     note("dtype", dtype_text(sent.scalar_type()), dtype_text(received.scalar_type()));
   }
-  // In a send and its receive, unlike in a collective, one call may have a label and the other none.
-  if (send.label != nullptr && recv.label != nullptr && *send.label != *recv.label) {
-    if (auto field = label_difference(send, recv)) fields.push_back(std::move(*field));
-  }
   return fields;
 }
 

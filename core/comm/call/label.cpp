@@ -34,9 +34,12 @@ std::string label_of(const Operation& call) { return shortened(full_label(call))
 std::optional<Mismatch::Field> label_difference(const Operation& first, const Operation& second) {
   const auto a = full_label(first), b = full_label(second);
   if (a == b) return std::nullopt;
-  const auto common = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  auto common = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  // Begin with the word that differs, if shortened() will show the difference then.
+  const auto word = a.substr(0, common).find_last_of(" ,") + 1;
+  if (word > 0 && common - word < kLabelShown - kLabelTail) common = word;
   const auto from = [common](const std::string& text) {
-    return fmt::format("\"... {}\"", shortened(text.substr(static_cast<std::size_t>(common))));
+    return fmt::format("\"... {}\"", shortened(text.substr(common)));
   };
   return Mismatch::Field{"label", from(a), from(b)};
 }

@@ -12,7 +12,7 @@ GroupWorld::GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& e
     : options(given),
       log(event_log),
       mismatches(executor, sink),
-      services{executor, executor.clock(), fabric, mismatches, short_messages},
+      services{executor, executor.clock(), fabric, mismatches, short_messages, habits},
       payloads(static_cast<std::size_t>(executor.options().ranks)),
       groups(*this, static_cast<std::size_t>(executor.options().ranks)),
       works_(static_cast<std::size_t>(executor.options().ranks)),

@@ -12,7 +12,6 @@
 #include "comm/record/event_writer.h"
 #include "comm/work/rank_work.h"
 #include "group_registry.h"
-#include "habits.h"
 #include "unwaited_log.h"
 
 namespace rehearse::comm {
@@ -48,10 +47,10 @@ class GroupWorld {
   EventWriter events{log};
   Mismatches mismatches;
   ShortMessageLog short_messages{log};
+  Habits habits;
   Services services;
   PayloadNames payloads;
   UnwaitedLog unwaited{log};
-  Habits habits;
   GroupRegistry groups;
 
  private:

@@ -136,6 +136,11 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   if (send->operation.inputs[0].numel() < recv->operation.outputs[0].numel()) {
     services_.short_messages.note(group_, *send, *recv);
   }
+  const auto* const sent_as = send->operation.label;
+  const auto* const received_as = recv->operation.label;
+  if (sent_as != nullptr && received_as != nullptr && *sent_as != *received_as) {
+    services_.habits.labels_differ(send->global_rank(), group_.name, title_of(*send), *received_as);
+  }
   if (free_.empty()) {
     pairs_.push_back(std::make_unique<MatchedPair>(context_, *this));
     free_.push_back(pairs_.back().get());

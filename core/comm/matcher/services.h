@@ -6,6 +6,7 @@
 #include <rehearse_internal/exec/clock.h>
 #include <rehearse_internal/exec/executor.h>
 
+#include "comm/matcher/habits.h"
 #include "comm/matcher/mismatches.h"
 #include "comm/matcher/short_message_log.h"
 #include "comm/record/call_recorder.h"
@@ -19,6 +20,7 @@ struct Services {
   Fabric& fabric;
   Mismatches& mismatches;
   ShortMessageLog& short_messages;
+  Habits& habits;
 
   VirtualTime now() const noexcept { return clock.now(); }
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }

@@ -118,6 +118,18 @@ TEST_F(CommTest, LongNames_AreCutAndStillDiffer) {
                                            "\"... y" + head.substr(1) + " ... " + tail + "\""}}));
 }
 
+TEST_F(CommTest, LongNames_AreCutBetweenWords) {
+  const std::string before = "DDP bucket 0 of 1: encoder.layers.0.linear.weight, ", after = ", encoder.layers.2.weight";
+  run(2, [&](int rank, const ProcessGroup& group) {
+    const auto tensor = at::ones({2});
+    communicators->name_payload(rank, tensor, before + (rank == 0 ? "decoder.norm" : "decoder.nose") + after);
+    allreduce(group, tensor)->wait();
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].fields,
+            (Fields{{"label", "\"... decoder.norm" + after + "\"", "\"... decoder.nose" + after + "\""}}));
+}
+
 TEST_F(CommTest, LabelOnOneRankOnly_IsADifference) {
   const std::string name = "loss";
   run(2, [&](int rank, const ProcessGroup& group) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "habits.h"
+#include "comm/matcher/habits.h"
 
 #include <fmt/format.h>
 
@@ -23,6 +23,12 @@ void Habits::shares_with_threads(int rank, const std::string& group, bool race) 
   } else if (!remarks_.contains(text)) {
     notes_[text].insert(rank);
   }
+}
+
+void Habits::labels_differ(int sender, const std::string& group, const std::string& send, const std::string& recv) {
+  if (!groups_with_two_labels_.insert(group).second) return;
+  notes_[fmt::format("{} was received under label \"{}\", the first message of the group with two labels", send, recv)]
+      .insert(sender);
 }
 
 }  // namespace rehearse::comm
