@@ -14,6 +14,7 @@
 
 #include "exec/fiber/fiber_table.h"
 #include "exec/fiber/stack_overflow.h"
+#include "exec/fiber/stack_pool.h"
 #include "exec/interpose/interpose.h"
 #include "exec/interpose/world_state.h"
 #include "exec/monitor/debugger.h"
@@ -101,6 +102,7 @@ class RankExecutor::Impl {
   Decisions& decisions_;
   RankState& state_;
   VirtualIdlePolicy virtual_idle_policy_;
+  LostStacks lost_stacks_;
   WorldParts parts_;  // refers to the members below, except idle_loop_, and to the policy
   TimerQueue timers_;
   interpose::WorldState interposed_;
@@ -146,7 +148,7 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
       restarts_(parts_),
       switcher_(parts_.options, parts_.process, fibers_, decisions, clock, parts_.idle_policy, outcome_, state,
                 [this] { idle_loop_.poll(); }),
-      fiber_life_(parts_, state, rank_life_),
+      fiber_life_(parts_, state, rank_life_, lost_stacks_),
       idle_loop_(parts_) {}
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {

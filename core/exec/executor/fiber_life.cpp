@@ -49,12 +49,13 @@ struct NotedStack {
 
 }  // namespace
 
-FiberLife::FiberLife(WorldParts& world, RankState& state, FiberOwner& owner)
+FiberLife::FiberLife(WorldParts& world, RankState& state, FiberOwner& owner, LostStacks& lost_stacks)
     : world_(world),
       state_(state),
       owner_(owner),
       scheduler_(Scheduler::of_this_thread()),
-      stacks_(stack_pool(world.options.stack_bytes)) {}
+      stacks_(stack_pool(world.options.stack_bytes)),
+      lost_stacks_(lost_stacks.stacks) {}
 
 Fiber& FiberLife::create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work) {
   Fiber& fiber = add(rank, fiber_of_rank);
@@ -126,6 +127,7 @@ void FiberLife::leave_behind(Fiber& fiber) {
   mark_ended(fiber);
   owner_.note_ended(fiber);
   fiber.asan.keep(__builtin_frame_address(0));
+  lost_stacks_.push_back(fiber.stack);
   world_.fibers.note_left_behind();
   // Otherwise Boost would wait for the fiber at the end of the thread.
   fiber.context->worker_unlink();
@@ -133,6 +135,8 @@ void FiberLife::leave_behind(Fiber& fiber) {
 }
 
 void FiberLife::stop_for_ever(Fiber& fiber) noexcept {
+  // Otherwise it waits in a primitive of Boost.Fiber; see give_up().
+  if (fiber.state == Fiber::State::runnable || fiber.observer != nullptr) lost_stacks_.push_back(fiber.stack);
   if (fiber.state == Fiber::State::runnable) world_.switcher.withdraw(fiber);
   if (fiber.in_queue) leave_queue(fiber);
   world_.pollers.remove(fiber);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "world_parts.h"
 
@@ -12,6 +13,7 @@ namespace rehearse::exec {
 class Fiber;
 class Scheduler;
 class StackPool;
+struct LostStacks;
 
 // Runs the work of fibers, and learns of their ends.
 class FiberOwner {
@@ -28,7 +30,7 @@ class FiberOwner {
 // Starts and ends fibers, and counts those that are alive.
 class FiberLife {
  public:
-  FiberLife(WorldParts& world, RankState& state, FiberOwner& owner);
+  FiberLife(WorldParts& world, RankState& state, FiberOwner& owner, LostStacks& lost_stacks);
   FiberLife(const FiberLife&) = delete;
   FiberLife& operator=(const FiberLife&) = delete;
 
@@ -41,7 +43,7 @@ class FiberLife {
   // calling the owner. Timers on the fiber's stack may still fire; they notice that the fiber has ended.
   void stop_for_ever(Fiber& fiber) noexcept;
   // Ends a fiber that waits in a primitive of Boost.Fiber when the world ends, without calling the owner. Nothing can
-  // unwind such a fiber, so it stays suspended forever.
+  // unwind such a fiber, so it stays suspended forever, and the primitive goes on to refer to its stack.
   void give_up(Fiber& fiber) noexcept;
 
   std::size_t alive() const noexcept { return alive_; }
@@ -62,6 +64,7 @@ class FiberLife {
   FiberOwner& owner_;
   Scheduler& scheduler_;
   StackPool& stacks_;
+  std::vector<boost::context::stack_context>& lost_stacks_;
   std::size_t alive_ = 0;
   std::size_t ended_since_release_ = 0;
 };

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "asan.h"
+
 // Defined if the program is linked with AddressSanitizer.
 extern "C" [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
 
@@ -32,6 +34,7 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (byt
 // stacks are an odd number of pages apart and their addresses use all sets of the core's TLB. Multiples of 64 KiB would
 // share a few sets.
 constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
+constexpr int kMapFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
 // Stacks begin at pages, so their tops would all map to the same few cache sets, and a thousand fibers would evict each
@@ -80,8 +83,7 @@ boost::context::stack_context StackPool::take() {
     return stack;
   }
   const std::size_t mapped = stack_bytes_ + kGuardBytes;
-  void* const base =
-      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* const base = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, kMapFlags, -1, 0);
   if (base == MAP_FAILED || ::mprotect(base, kGuardBytes, PROT_NONE) != 0) {
     const int error = errno;
     if (base != MAP_FAILED) ::munmap(base, mapped);
@@ -90,7 +92,7 @@ boost::context::stack_context StackPool::take() {
         fmt::format("cannot map another fiber stack of {} KiB ({})", stack_bytes_ >> 10, what_limits(mapped)));
   }
   // With huge pages, every rank's first touch would cost 2 MiB.
-  ::madvise(base, mapped, MADV_NOHUGEPAGE);
+  ::madvise(static_cast<char*>(base) + kGuardBytes, stack_bytes_, MADV_NOHUGEPAGE);
   const std::size_t stagger = stacks_made_++ * kStaggerStep % kStaggerSpan;
   boost::context::stack_context stack;
   stack.size = stack_bytes_ - stagger;
@@ -113,6 +115,17 @@ void StackPool::unmap(const boost::context::stack_context& stack) noexcept {
   // The frames of a fiber's last switch never return, and their poison must not affect later contents of this memory.
   if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(base, mapped);
   ::munmap(base, mapped);
+}
+
+// The new map has the properties of guard pages, so the kernel makes it one map with those of the stacks around it.
+void StackPool::seal(const boost::context::stack_context& stack) noexcept {
+  void* const base = static_cast<char*>(stack.sp) - stack.size - kGuardBytes;
+  ::mmap(base, round_up(stack.size + kGuardBytes, page_bytes()), PROT_NONE, kMapFlags | MAP_FIXED, -1, 0);
+}
+
+LostStacks::~LostStacks() {
+  if (looks_for_leaks()) return;  // LeakSanitizer goes on to search these stacks; see AsanStack::keep()
+  for (const auto& stack : stacks) StackPool::seal(stack);
 }
 
 bool StackPool::in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept {

@@ -29,6 +29,9 @@ class StackPool {
 
   std::size_t stack_bytes() const noexcept { return stack_bytes_; }
 
+  // Gives back the memory of a stack that was taken, but not its addresses: every use of them faults from now on.
+  static void seal(const boost::context::stack_context& stack) noexcept;
+
   // Whether `address` is in the guard pages of the stack. Async-signal-safe.
   static bool in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept;
 
@@ -38,6 +41,14 @@ class StackPool {
   std::size_t stack_bytes_;
   std::size_t stacks_made_ = 0;
   std::vector<boost::context::stack_context> free_;
+};
+
+// The stacks of fibers that will never run again and were not unwound. Seals them when it is destroyed, which must be
+// after everything else of their world. No pool may have such a stack again: if a global of the program still refers to
+// an object there, it must not read or write the frames of another fiber.
+struct LostStacks {
+  ~LostStacks();
+  std::vector<boost::context::stack_context> stacks;
 };
 
 }  // namespace rehearse::exec

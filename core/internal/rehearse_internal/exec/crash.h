@@ -8,7 +8,8 @@ namespace rehearse::exec {
 class RankExecutor;
 
 // Acts as if the rank's process were killed: none of its fibers runs again, so no destructor or catch block of the
-// program runs. Their stacks, and what they own, stay allocated. The outcome shows that the rank ended at this time.
+// program runs. Their stacks are gone when the executor is destroyed; what the stacks own stays allocated. The outcome
+// shows that the rank ended at this time.
 //
 // Does nothing if the rank or the world has ended. Otherwise does not return if called in a fiber of that rank.
 void crash_rank(RankExecutor& executor, int rank);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <rehearse_internal/exec/crash.h>
 #include <rehearse_internal/exec/native_scope.h>
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -86,6 +87,41 @@ TEST(ManyWorlds, ThreadsThatHaveEnded_GiveTheirStacksBack) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_LT(memory_maps(), before + 8 * kThreads);
+}
+
+// The stack of a crashed rank stays until its world is gone: others may use objects there. Then nothing may use it.
+void crash_a_rank(std::uint64_t seed) {
+  World w(4, seed);
+  w.options.stack_bytes = std::size_t{192} << 10;  // see above
+  std::mutex mutex;
+  const int* on_the_stack = nullptr;
+  const auto outcome = w.run([&](int rank) {
+    const int number = rank;
+    if (rank != 1) {
+      this_rank::sleep_for(1ms);
+      EXPECT_EQ(*on_the_stack, 1);
+      return;
+    }
+    on_the_stack = &number;
+    std::thread helper([&] { this_rank::sleep_for(1h); });
+    const std::lock_guard lock(mutex);
+    if (seed % 3 == 0) crash_rank(*RankExecutor::current(), 1);
+    if (seed % 3 == 1) RankExecutor::current()->post(2, [] { crash_rank(*RankExecutor::current(), 1); });
+    this_rank::yield();
+    if (seed % 3 == 2) RankExecutor::current()->post(2, [] { crash_rank(*RankExecutor::current(), 1); });
+    mutex.lock();
+  });
+  EXPECT_EQ(outcome.ranks[1], RankEnd::aborted);
+}
+
+TEST(ManyWorlds, CrashedRanks_GiveTheirStacksBack) {
+  constexpr std::size_t kMapsOfPool = 2 * 16;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) crash_a_rank(seed);
+  const std::size_t before = memory_maps();
+  for (std::uint64_t seed = 20; seed < 420; ++seed) crash_a_rank(seed);
+  if (kFreedMemoryIsReused) {
+    EXPECT_LT(memory_maps(), before + kMapsOfPool);
+  }
 }
 
 // The debugger's table shows the world that began last until that world ends, whichever worlds end before it.
