@@ -24,6 +24,9 @@ namespace rehearse::parallel {
 namespace {
 
 constexpr int kAuthoritativeRank = 0;
+constexpr std::string_view kUnreducedBackward =
+    " did not reduce the gradients of a backward, because an earlier backward had used the reduction that the last "
+    "forward prepared. Call backward() once for all losses, or after each forward";
 
 }  // namespace
 
@@ -48,7 +51,7 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
     broadcast_state(group_, state(), kAuthoritativeRank);
   }
   set_up_reducer();
-  gradients_when_made_ = count_gradients();
+  gradients_when_made_ = changes_of_gradients();
   check_construction();
 }
 
@@ -113,9 +116,13 @@ ReducerSession::Impl::~Impl() {
   }
 }
 
-std::size_t ReducerSession::Impl::count_gradients() const {
-  return static_cast<std::size_t>(std::count_if(parameters_.tensors.begin(), parameters_.tensors.end(),
-                                                [](const at::Tensor& each) { return each.grad().defined(); }));
+// Grows with each gradient that comes or changes.
+std::size_t ReducerSession::Impl::changes_of_gradients() const {
+  std::size_t changes = 0;
+  for (const auto& each : parameters_.tensors) {
+    if (const auto& grad = each.grad(); grad.defined()) changes += 1 + (grad.is_inference() ? 0 : grad._version());
+  }
+  return changes;
 }
 
 std::string unreduced_text(Use use) {
@@ -133,7 +140,7 @@ std::string unreduced_text(Use use) {
 // this compares them only if the constructor made them equal (init_sync) and training may have changed them since.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
-  const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;
+  const bool was_trained = use_ == Use::none || changes_of_gradients() > gradients_when_made_;
   const bool was_equal = !checked_as_.empty() || (options_.init_sync && was_trained);
   const bool is_remarked = use_ != Use::reduced && !checks.automatic().replicas;  // unreduced_text() says enough
   if (!was_equal || is_remarked) return;
@@ -149,7 +156,7 @@ void ReducerSession::Impl::leave_to(checks::RankRemarks& remarks) const {
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
   if (!text.empty()) remarks.note(rank, std::move(text));
-  if (use_ == Use::reduced || identity_->ranks.size() == 1 || count_gradients() <= gradients_when_made_) return;
+  if (use_ == Use::reduced || identity_->ranks.size() == 1 || changes_of_gradients() <= gradients_when_made_) return;
   remarks.remark(rank, fmt::format("{} {}", bucket_names_->model_text(), unreduced_text(use_)));
 }
 
@@ -157,16 +164,36 @@ std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept
   return options_.mixed_precision ? options_.mixed_precision->param_dtype : std::nullopt;
 }
 
-bool ReducerSession::Impl::wants_outputs() const noexcept {
-  if (!at::GradMode::is_enabled()) return false;
+bool ReducerSession::Impl::uses_sink() const noexcept {
   return options_.static_graph ? !*delayed_reduction_ : options_.find_unused_parameters;
 }
 
+bool ReducerSession::Impl::wants_outputs() const noexcept {
+  return at::GradMode::is_enabled() && (uses_sink() || reduces_);
+}
+
+// The reducer reduces the first backward after a forward, whichever forward that backward belongs to. Remarks a
+// backward that comes later and changes gradients. (A call of torch::autograd::grad() changes none.)
+void ReducerSession::Impl::watch_backward(const at::Tensor& output) {
+  if (identity_ == nullptr || !output.defined() || !output.grad_fn()) return;
+  output.register_hook([this, reducer = std::weak_ptr(reducer_)](const at::Tensor&) {
+    const auto held = reducer.lock();
+    if (held == nullptr || waits_for_backward(*held) || !unfinished().empty()) return;
+    torch::autograd::Engine::get_default_engine().queue_callback([this, reducer, before = changes_of_gradients()] {
+      auto* const remarks = checks::rank_remarks();
+      if (reducer.expired() || remarks == nullptr || changes_of_gradients() == before) return;
+      remarks->remark(identity_->global_rank(group_->getRank()),
+                      fmt::format("{}{}", bucket_names_->model_text(), kUnreducedBackward));
+    });
+  });
+}
+
 void ReducerSession::Impl::after_forward(std::vector<at::Tensor>& outputs) {
-  const bool wanted = wants_outputs();
+  const bool wanted = at::GradMode::is_enabled() && uses_sink();
   broadcasts_buffers_ = at::GradMode::is_enabled() && reduces_;
   if (broadcasts_buffers_) {
     reducer_->prepare_for_backward(options_.static_graph ? std::vector<at::Tensor>{} : outputs);
+    for (const auto& output : outputs) watch_backward(output);
   }
   // A forward without grad mode has no backward, so restore the parameters that it has lowered. Leave parameters that
   // an earlier forward has lowered, because that forward's backward may still come and needs the same values.

@@ -66,7 +66,9 @@ class ReducerSession::Impl {
   void check_state(bool buffers_are_equal);
   void leave_to(checks::WorldChecks& checks) const;
   void leave_to(checks::RankRemarks& remarks) const;
-  std::size_t count_gradients() const;
+  std::size_t changes_of_gradients() const;
+  bool uses_sink() const noexcept;
+  void watch_backward(const at::Tensor& output);
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -94,7 +96,7 @@ class ReducerSession::Impl {
   Use use_ = Use::none;
   bool was_reduced_ = true;  // the reducer has all-reduced all gradients since the previous check of the replicas
   bool has_hook_ = false;    // a communication hook of the program
-  std::size_t gradients_when_made_ = 0;  // see count_gradients()
+  std::size_t gradients_when_made_ = 0;  // see changes_of_gradients()
 };
 
 }  // namespace rehearse::parallel

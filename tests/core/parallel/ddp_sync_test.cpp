@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // no_sync() and join() determine in which iterations DDP reduces, and over which ranks. The reference is one process
 // that has all ranks' inputs.
+#include <optional>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/modules/linear.h>
 
 #include "core/parallel/ddp_fixture.h"
 
@@ -12,7 +21,11 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using rehearse::Verdict;
+using ::testing::Conditional;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using Options = rehearse::DistributedDataParallelOptions;
 
 constexpr double kSyncRate = 1.0 / 256;
@@ -70,6 +83,57 @@ TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
   EXPECT_EQ(operations, 18u);
   EXPECT_EQ(operations_with(3), operations);
 }
+
+// A forward outside of no_sync() prepares one reduction, which the next backward uses, whichever forward it belongs to.
+// The expected gradients of rank 0 are those of one Linear(1, 1), whose input is 1 or 3 on rank 0 and 3 or 5 on rank 1.
+struct TwoForwards {
+  bool first_inside = false, second_inside = false;
+  std::string backwards;  // of the first and the second forward: 'a' and 'b', '+' for both at once
+  std::vector<double> gradients;
+  bool remarked = false;
+};
+
+class DdpOfTwoForwards : public testing::TestWithParam<TwoForwards> {};
+
+TEST_P(DdpOfTwoForwards, OneBackwardIsReduced) {
+  const auto& param = GetParam();
+  const auto report = rehearse::World({.ranks = 2}).run([&](RankContext& ctx) {
+    torch::nn::Linear net(torch::nn::LinearOptions(1, 1).bias(false));
+    DistributedDataParallel ddp(net, ctx.group());
+    const auto forward = [&](bool inside, int x) {
+      std::optional<rehearse::parallel::NoSyncGuard<rehearse::parallel::ReducerSession>> guard;
+      if (inside) guard.emplace(ddp.no_sync());
+      return ddp(at::full({1, 1}, 1.0 * x + 2 * ctx.rank())).sum();
+    };
+    for (int step = 0; step < 2; ++step) {
+      ddp.zero_grad();
+      const auto a = forward(param.first_inside, 1), b = forward(param.second_inside, 3);
+      std::vector<double> gradients;
+      for (const char which : param.backwards) {
+        (which == '+' ? a + b : which == 'a' ? a : b).backward({}, /*retain_graph=*/true);
+        gradients.push_back(net->weight.grad().item<double>());
+      }
+      EXPECT_TRUE(ctx.rank() != 0 || gradients == param.gradients) << testing::PrintToString(gradients);
+      // An output's gradient alone changes no gradient of a parameter.
+      const auto x = at::ones({1, 1}).requires_grad_();
+      const auto y = ddp(x).sum();
+      y.backward({}, /*retain_graph=*/true);
+      torch::autograd::grad({y}, {x});
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << brief(report);
+  const auto is_told = StartsWith("ranks 0-1: DDP #1 on group \"world\" did not reduce the gradients of a backward");
+  EXPECT_THAT(report.remarks, Conditional(param.remarked, ElementsAre(is_told), IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DdpOfTwoForwards,
+                         testing::Values(TwoForwards{true, true, "ab", {1, 4}}, TwoForwards{true, false, "ba", {4, 5}},
+                                         TwoForwards{true, false, "ab", {2, 5}, true},
+                                         TwoForwards{false, true, "ba", {4, 5}, true},
+                                         TwoForwards{false, true, "ab", {2, 5}}, TwoForwards{false, false, "+", {6}},
+                                         TwoForwards{true, false, "+", {6}}, TwoForwards{false, true, "+", {6}},
+                                         TwoForwards{false, false, "ab", {2, 5}, true},
+                                         TwoForwards{false, false, "aa", {2, 3}, true}));
 
 // The reference for join(). Each step adds up the gradients of the ranks that still have inputs, and divides the sum by
 // the number of all ranks or of these ranks.

@@ -112,9 +112,10 @@ class DistributedDataParallel {
   // bucket.
   void zero_grad(bool set_to_none = true) { module().zero_grad(set_to_none); }
 
-  // While the returned guard lives, gradients accumulate on this rank and are not reduced. The first backward of a
-  // forward made after the guard's life reduces the accumulated sum. What counts is where forward runs, not where its
-  // backward runs.
+  // A forward made while the returned guard lives prepares no reduction, so the gradients of its backward accumulate on
+  // this rank. A forward made outside prepares one, and the next backward reduces the accumulated sum, wherever that
+  // backward runs and whichever forward it belongs to (as in PyTorch). So let the backward of each forward come before
+  // the next forward, or call one backward for several forwards.
   //
   //   {
   //     const auto guard = ddp.no_sync();
