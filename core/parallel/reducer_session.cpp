@@ -180,8 +180,10 @@ void ReducerSession::Impl::watch_backward(const at::Tensor& output) {
     const auto held = reducer.lock();
     if (held == nullptr || waits_for_backward(*held) || !unfinished().empty()) return;
     torch::autograd::Engine::get_default_engine().queue_callback([this, reducer, before = changes_of_gradients()] {
+      if (reducer.expired() || changes_of_gradients() == before) return;
+      was_reduced_ = false;
       auto* const remarks = checks::rank_remarks();
-      if (reducer.expired() || remarks == nullptr || changes_of_gradients() == before) return;
+      if (remarks == nullptr) return;
       remarks->remark(identity_->global_rank(group_->getRank()),
                       fmt::format("{}{}", bucket_names_->model_text(), kUnreducedBackward));
     });
