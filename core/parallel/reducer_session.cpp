@@ -73,6 +73,8 @@ void ReducerSession::Impl::before_forward() {
   operators::refuse_in_capture("the forward of a DistributedDataParallel",
                                "Compile the DistributedDataParallel itself: rehearse::compile(ddp).");
   const bool trains = at::GradMode::is_enabled();
+  // Buffers that nobody broadcasts may follow each rank's own data as soon as forwards train, but must begin equal.
+  const bool buffers_begin = !options_.broadcast_buffers && use_ <= Use::without_gradients;
   use_ = std::max(use_, !trains ? Use::without_gradients : reduces_ ? Use::reduced : Use::without_reduction);
   was_reduced_ = was_reduced_ && (reduces_ || !trains) && !joining_ && !has_hook_;
   if (trains && reduces_) {
@@ -85,7 +87,8 @@ void ReducerSession::Impl::before_forward() {
   auto buffers = buffers_to_synchronize();
   const bool buffers_are_equal = !buffers.empty();
   if (buffers_are_equal) broadcast_state(group_, std::move(buffers), joining_ ? common_rank(true) : kAuthoritativeRank);
-  if (trains && reduces_) check_state(buffers_are_equal);
+  if (buffers_begin) was_reduced_ = false;  // a program may give its ranks different buffers on purpose
+  if (trains && reduces_) check_state(buffers_are_equal || buffers_begin);
   if (joining_) exchange_->sum(reduces_ ? 1 : 0);
   lowered_by_forward_ = lowered_ && lowered_->lower();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the check finds the first difference of replicas: the rank, the tensor, by how much, and the operation that
 // made it. Equal replicas are no finding. The check does not wait for ranks that leave early.
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -137,6 +138,77 @@ TEST(Replicas, BuffersAlone_AreReportedAsBuffers) {
   // With broadcast_buffers, the ranks' buffers may differ until the next forward.
   EXPECT_EQ(run(body(true, {})).verdict, Verdict::ok);
   EXPECT_EQ(run(body(true, true)).verdict, Verdict::check_failed);
+}
+
+// Nobody sends buffers without broadcast_buffers. A load on one rank leaves the others with their own.
+Report with_own_buffers(const std::function<void(RankContext&, torch::nn::BatchNorm1d&)>& load,
+                        bool evaluates = false) {
+  WorldOptions options;
+  options.ranks = 4;
+  options.checks.replicas = true;
+  return run(options, [&](RankContext& ctx) {
+    torch::nn::BatchNorm1d net(2);
+    DistributedDataParallel ddp(net, ctx.group(), {.broadcast_buffers = false});
+    const at::NoGradGuard no_grad;
+    load(ctx, net);
+    if (evaluates) {
+      net->eval();
+      ddp(at::ones({4, 2}) * ctx.rank());
+      net->train();
+    }
+    for (int step = 0; step < 3; ++step) {
+      const at::AutoGradMode with_grad(true);
+      ddp(at::ones({4, 2}) * ctx.rank()).sum().backward();
+    }
+  });
+}
+
+TEST(Replicas, BuffersThatOneRankLoaded_AreFoundInTheFirstForward) {
+  const auto load = [](bool on_all) {
+    return [on_all](RankContext& ctx, torch::nn::BatchNorm1d& net) {
+      if (on_all || ctx.rank() == 0) net->running_mean.fill_(3);
+    };
+  };
+  for (const bool evaluates : {false, true}) {
+    const auto report = with_own_buffers(load(false), evaluates);
+    EXPECT_TRUE(report.headline.starts_with(
+        "buffers of \"DDP #1 on group \"world\"\" differ in check #1 although all parameters agree: rank 0 has a "
+        "different \"running_mean\" than ranks 1-3"))
+        << report.headline;
+    // The statistics follow each rank's own data from then on.
+    const auto right = with_own_buffers(load(true), evaluates);
+    EXPECT_EQ(right.verdict, Verdict::ok) << right.headline;
+  }
+}
+
+// The learning rate is lowered when the loss of the rank stops falling, or when the mean of all losses does.
+TEST(Replicas, WithARateThatFollowsTheOwnLoss_Differ) {
+  const auto train = [](bool own) {
+    WorldOptions options;
+    options.ranks = 4;
+    options.checks.replicas = true;
+    return run(options, [own](RankContext& ctx) {
+      torch::nn::Linear net(2, 1);
+      DistributedDataParallel ddp(net, ctx.group());
+      torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+      double best = std::numeric_limits<double>::infinity();
+      for (int step = 0; step < 4; ++step) {
+        ddp.zero_grad();
+        const auto loss = (ddp(at::ones({4, 2})) - (ctx.rank() == 2 ? 50.0 * step : 1.0)).pow(2).mean();
+        loss.backward();
+        auto judged = loss.detach().clone();
+        if (!own) ctx.group().allreduce(judged, c10d::ReduceOp::AVG)->wait();
+        auto& group = static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options());
+        if (judged.item<double>() > best) group.lr(group.lr() / 10);
+        best = std::min(best, judged.item<double>());
+        optimizer.step();
+      }
+    });
+  };
+  EXPECT_EQ(train(false).verdict, Verdict::ok);
+  const auto report = train(true);
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2}) << report.headline;
 }
 
 TEST(Replicas, OfOtherShapeDtypeAndNumber) {

@@ -51,7 +51,7 @@ class WorldChecks {
   // when it is constructed, and when it is destroyed, even if it was never called.
   struct Forward {
     const std::vector<std::string>& ignored;
-    bool buffers_are_equal = false;  // they have just been broadcast
+    bool buffers_are_equal = false;  // they should be: they have just been broadcast, or no forward has trained yet
     const std::vector<int>& ranks;   // the ranks of the world that have replicas
     std::string model;               // its name in reports: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
