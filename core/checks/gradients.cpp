@@ -8,11 +8,15 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/where.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse_internal/checks/non_finite.h>
+#include <rehearse_internal/checks/rank_remarks.h>
+#include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/operators/lone_code.h>
 #include <rehearse_internal/operators/seen_operators.h>
@@ -68,11 +72,11 @@ void add(std::vector<Group>& groups, std::string meaning, const std::string& nam
   }
 }
 
-std::string text_of(const Group& group, std::size_t all) {
+std::string text_of(const Group& group, std::size_t all, std::string_view what) {
   const auto more = group.names.size() - 1;
-  const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} gradients are", all)
-                   : more == 0                          ? fmt::format("the gradient of \"{}\" is", group.names.front())
-                               : fmt::format("the gradients of \"{}\" and {} more are", group.names.front(), more);
+  const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} {}s are", all, what)
+                   : more == 0                          ? fmt::format("the {} of \"{}\" is", what, group.names.front())
+                               : fmt::format("the {}s of \"{}\" and {} more are", what, group.names.front(), more);
   return who + " " + group.meaning;
 }
 
@@ -146,16 +150,17 @@ StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, 
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
   const auto all = round.shown.table.rows().size();
-  const auto of = round.name == kGradients ? "" : fmt::format(" of \"{}\"", round.name);
-  StateFinding finding{fmt::format("gradients{} differ from those of one process in check #{}: {}", of, round.number,
-                                   text_of(groups.front(), all)),
+  const auto what = round.shown.what;
+  const auto of = round.name == fmt::format("{}s", what) ? "" : fmt::format(" of \"{}\"", round.name);
+  StateFinding finding{fmt::format("{}s{} differ from those of one process in check #{}: {}", what, of, round.number,
+                                   text_of(groups.front(), all, what)),
                        {},
                        {}};
   if (odd) {
     finding.ranks = std::move(odd->ranks);
-    finding.details.push_back("of the gradients " + odd->text);
+    finding.details.push_back(fmt::format("of the {}s {}", what, odd->text));
   }
-  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all));
+  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all, what));
   std::move(details.begin(), details.end(), std::back_inserter(finding.details));
   return finding;
 }
@@ -167,6 +172,46 @@ double scale_of(const std::vector<at::Tensor>& reference) {
   }
   return scale;
 }
+
+at::Tensor wide(const at::Tensor& values) {
+  return plain(values).to(values.is_complex() ? at::kComplexDouble : at::kDouble);
+}
+
+double largest_in(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.numel() > 0 ? wide(tensor).abs().max().item<double>() : 0;
+}
+
+// Decides which differences between the ranks' step and that of one process rounding explains.
+struct Judge {
+  double tolerance = 0;
+  double steepest = 0;   // the largest element of the reference's gradients
+  bool moves = false;    // the reference has changed
+  bool is_seen = false;  // some element has changed by more than its rounding
+
+  // The change from part.before to `value`. An element counts as equal to the reference if rounding explains the
+  // difference: an optimizer rounds a parameter up to four times in a step. If a gradient is only the rounding error of
+  // terms that cancel, an optimizer such as Adam makes a full step of it.
+  at::Tensor change(const ReferencePart& part, const at::Tensor& value) {
+    if (value.sizes() != part.before.sizes()) return value;
+    const auto before = wide(part.before), after = wide(value), change = after - before;
+    const auto type = c10::toRealValueType(value.scalar_type());
+    const double epsilon = std::ldexp(1, type == at::kDouble  ? -52
+                                         : type == at::kFloat ? -23
+                                         : type == at::kHalf  ? -10
+                                                              : -7);
+    const auto rounding = at::maximum(before.abs(), after.abs()) * (4 * epsilon);
+    const double longest = largest_in(part.change);
+    moves = moves || longest > 0;
+    is_seen = is_seen || part.change.abs().gt(rounding).any().item<bool>();
+    auto same = (change - part.change).abs().le(rounding);
+    if (part.gradient.defined()) {
+      const auto noise = std::max(16 * epsilon, 1e-2 * tolerance) * steepest;
+      const auto is_long = part.change.abs().gt(1e-3 * longest).logical_and(change.abs().le(2 * longest));
+      same = same.logical_or(wide(part.gradient).abs().le(noise).logical_and(is_long));
+    }
+    return at::where(same, part.change, change).to(value.scalar_type());
+  }
+};
 
 }  // namespace
 
@@ -199,10 +244,11 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
                                /*allow_unused=*/true);
 }
 
-std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& parameters,
+std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
                                      const std::vector<at::Tensor>& reference, double tolerance,
                                      const Reductions* reductions) {
-  const auto wanted = gradients_of(parameters);
+  const auto& wanted = own.tensors();
+  const auto& rows = round.shown.table.rows();
   const auto scale = scale_of(reference);
   std::vector<Group> groups;
   std::optional<OddRow> odd;  // the first row that differs between ranks
@@ -210,14 +256,14 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   std::vector<Multiple> multiples;
   std::vector<std::string> no_multiples, details;
   const auto ranks = static_cast<int>(round.of.size());
-  for (const auto& row : round.shown.table.rows()) {
-    const auto found = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
-                                    [&](const NamedTensor& each) { return each.name == row.name; });
-    if (found == wanted.tensors().end()) {
+  for (const auto& row : rows) {
+    const auto found =
+        std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& each) { return each.name == row.name; });
+    if (found == wanted.end()) {
       add(groups, "that of a parameter that not all ranks have", row.name);
       continue;
     }
-    const auto& right = reference[static_cast<std::size_t>(found - wanted.tensors().begin())];
+    const auto& right = reference[static_cast<std::size_t>(found - wanted.begin())];
     if (row.versions.size() > 1) {
       add(groups, unreduced(row, right, scale, tolerance), row.name);
       if (!odd) odd = odd_of(row, round.here);
@@ -239,6 +285,10 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     if (reductions != nullptr && details.empty())
       details = reduced_again(row.name, reductions->calls_on(round.here.back(), found->tensor));
   }
+  for (const auto& each : wanted) {
+    if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == each.name; }))
+      add(groups, "that of a parameter that the ranks do not have", each.name);
+  }
   for (const auto& each : multiples) {
     if (tells_why(each, multiples, reduced)) {
       add(groups, meaning_of(each, ranks, reductions), each.name);
@@ -259,6 +309,53 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   }
   if (groups.empty()) return std::nullopt;
   return finding_of(round, std::move(groups), std::move(odd), std::move(details));
+}
+
+std::vector<ReferencePart> reference_step(const ModelState& reference, at::Generator generator,
+                                          const std::function<void()>& step) {
+  std::vector<ReferencePart> parts;
+  for (const auto& each : reference.tensors()) parts.push_back({each.name, copied(each.tensor), {}, {}});
+  {
+    const Untouched untouched({}, std::move(generator));
+    const operators::UnseenOperators unseen;
+    const at::AutoGradMode with_grad(true);
+    const operators::LoneCode lone("the function given to RankContext::check_step()");
+    step();
+  }
+  const Unwatched own;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& after = reference.tensors()[i].tensor;
+    parts[i].change = wide(after) - wide(parts[i].before);
+    parts[i].gradient = copied(after.grad());
+  }
+  return parts;
+}
+
+std::optional<StateFinding> evaluate(const StepRound& round) {
+  if (!round.is_full()) return std::nullopt;
+  const auto& shown = round.shown;
+  GradientsRound changes{round.key,  round.name, round.number, round.of,
+                         round.here, true,       true,         {shown.table, {}, "step"}};
+  auto& rows = changes.shown.table.rows();
+  std::erase_if(rows, [](const auto& row) { return row.is_part; });  // the table has their wholes, too
+  Judge judge{shown.tolerance};
+  for (const auto& part : shown.reference) judge.steepest = std::max(judge.steepest, largest_in(part.gradient));
+  std::vector<NamedTensor> names;
+  std::vector<at::Tensor> reference;
+  for (const auto& part : shown.reference) {
+    names.push_back({part.name, {}});
+    reference.push_back(part.change.to(part.before.scalar_type()));
+    for (auto& row : rows) {
+      if (row.name != part.name) continue;
+      for (auto& version : row.versions) version.copy = judge.change(part, version.copy);
+    }
+  }
+  if (auto* const remarks = rank_remarks(); remarks != nullptr && judge.moves && !judge.is_seen) {
+    remarks->remark(round.of.front(), fmt::format("check \"{}\" sees nothing of a step that is smaller than four "
+                                                  "roundings of the parameters. Train in double",
+                                                  round.name));
+  }
+  return evaluate(changes, names, reference, shown.tolerance, nullptr);
 }
 
 }  // namespace rehearse::checks

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,11 +22,27 @@ namespace rehearse::checks {
 struct ShownGradients {
   ReplicaTable table;  // holds gradients, under the names of their parameters
   ShardTable shards;   // for sharded models, until all ranks have arrived
+  std::string_view what = "gradient";
 };
 
+// A parameter in the step of one process.
+struct ReferencePart {
+  std::string name;
+  at::Tensor before, change, gradient;  // not shared; the change has doubles, the gradient may be undefined
+};
+
+struct ShownStep {
+  ReplicaTable table;  // the parameters after the step
+  ShardTable shards;   // for sharded models, until all ranks have arrived
+  std::vector<ReferencePart> reference;
+  double tolerance = 0;
+};
+
+using StepRound = Round<ShownStep>;
 using GradientsRound = Round<ShownGradients>;
 
 inline constexpr const char* kGradients = "gradients";
+inline constexpr const char* kSteps = "steps";
 
 // The current gradients of the parameters. Leaves out shards, and parameters that do not require grad. A parameter
 // without a gradient has an undefined tensor.
@@ -36,10 +53,17 @@ ModelState gradients_of(const ModelState& parameters);
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss);
 
-// Compares the ranks' gradients with those of one process. `reference` is in the order of `parameters`, which belong to
-// the last rank to arrive. Returns nullopt if all agree within the tolerance. `reductions`: null if not recorded.
-std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& parameters,
+// Compares the ranks' gradients with those of one process. `reference` is in the order of `own`, the gradients of the
+// last rank to arrive. Returns nullopt if all agree within the tolerance. `reductions`: null if not recorded.
+std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
                                      const std::vector<at::Tensor>& reference, double tolerance,
                                      const Reductions* reductions);
+
+// Makes the step of one process. Restores the generator afterwards.
+std::vector<ReferencePart> reference_step(const ModelState& reference, at::Generator generator,
+                                          const std::function<void()>& step);
+
+// Compares the ranks' step with that of one process. Returns nullopt if ranks are missing.
+std::optional<StateFinding> evaluate(const StepRound& round);
 
 }  // namespace rehearse::checks

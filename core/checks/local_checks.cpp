@@ -42,7 +42,7 @@ std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState
   }
   const auto reference = reference_gradients(state, generator, loss);
   const Unwatched own;
-  return evaluate(round, state, reference, options.tolerance, nullptr);
+  return evaluate(round, gradients_of(state), reference, options.tolerance, nullptr);
 }
 
 std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options) {

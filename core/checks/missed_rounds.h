@@ -16,11 +16,11 @@ namespace rehearse::checks {
 // or was made without these ranks.
 class MissedRounds {
  public:
-  // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. `compared`: the
-  // ranks that had arrived were compared with each other.
+  // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. If it is
+  // comparable, the ranks that had arrived were compared with each other.
   template <class Shown>
-  void add(const Round<Shown>& round, bool compared, bool gave_up) {
-    add(round.name, round.number, {round.missing(), compared, gave_up});
+  void add(const Round<Shown>& round, bool gave_up) {
+    add(round.name, round.number, {round.missing(), round.is_comparable(), gave_up});
   }
 
   // "check #6 of "gradients" was not made: rank 3 did not come"; checks of one name with the same reason share a line.

@@ -37,6 +37,7 @@ class ReplicaTable {
 
   void add(int rank, const ModelState& state);
   const std::vector<Row>& rows() const noexcept { return rows_; }
+  std::vector<Row>& rows() noexcept { return rows_; }
 
  private:
   Row& row_of(const NamedTensor& tensor, int rank);

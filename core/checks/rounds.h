@@ -22,9 +22,11 @@ struct Round {
   std::vector<int> here;     // in order of arrival
   bool is_asked = true;      // the program asked for it, so reports mention ranks that never arrive
   bool is_judged = true;     // a difference ends the run; else it is a remark
+  bool needs_all = false;    // without all ranks there is nothing to compare
   Shown shown;
 
   bool is_full() const noexcept { return here.size() == of.size(); }
+  bool is_comparable() const noexcept { return needs_all ? is_full() : here.size() > 1; }
   std::vector<int> missing() const {
     auto ranks = of;
     std::erase_if(ranks, [&](int rank) { return std::find(here.begin(), here.end(), rank) != here.end(); });
@@ -53,6 +55,9 @@ class Rounds {
     round.here.push_back(rank);
     return &round;
   }
+
+  // At how many rounds of the key `rank` has arrived.
+  std::uint64_t count(const std::string& key, int rank) { return counts_[{key, rank}]; }
 
   void close(const Round<Shown>& round) { open_.erase({round.key, round.number}); }
 

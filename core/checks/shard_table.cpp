@@ -60,9 +60,9 @@ std::vector<NamedTensor> ShardTable::values() const {
   return values;
 }
 
-void ShardTable::add_gradients_to(ReplicaTable& table) const {
+void ShardTable::add_to(ReplicaTable& table, at::Tensor Shard::* which) const {
   for (const auto& whole : wholes_) {
-    if (!whole.is_trained) continue;
+    if (which == &Shard::gradient && !whole.is_trained) continue;
     std::size_t replicas = 0;
     for (const auto& [first, shards] : whole.shards) replicas = std::max(replicas, shards.size());
     for (std::size_t i = 0; i < replicas; ++i) {
@@ -70,7 +70,7 @@ void ShardTable::add_gradients_to(ReplicaTable& table) const {
       int rank = 0;
       for (const auto& [first, shards] : whole.shards) {
         const auto& shard = shards[std::min(i, shards.size() - 1)];
-        parts.push_back(shard.gradient);
+        parts.push_back(shard.*which);
         rank = shard.rank;
       }
       table.add(rank, std::vector<NamedTensor>{{whole.name, joined_rows(parts)}});

@@ -24,9 +24,10 @@ class ShardTable {
   // shown some rows.
   std::vector<NamedTensor> values() const;
 
-  // Adds the whole gradients of the parameters that require grad to the table. If several ranks have the same rows,
-  // adds as many whole gradients. Each counts as the gradient of a rank that has the last of its rows.
-  void add_gradients_to(ReplicaTable& table) const;
+  // Adds the whole values to the table, or the whole gradients of the parameters that require grad. If several ranks
+  // have the same rows, adds as many whole tensors. Each counts as that of a rank that has the last of its rows.
+  void add_values_to(ReplicaTable& table) const { add_to(table, &Shard::value); }
+  void add_gradients_to(ReplicaTable& table) const { add_to(table, &Shard::gradient); }
 
  private:
   struct Shard {
@@ -40,6 +41,7 @@ class ShardTable {
     std::map<std::int64_t, std::vector<Shard>> shards;  // by first row; the shards of a row in order of arrival
   };
 
+  void add_to(ReplicaTable& table, at::Tensor Shard::* which) const;
   Whole& whole_of(const NamedTensor& tensor);
 
   std::vector<Whole> wholes_;  // in the order of the first state that was added

@@ -66,11 +66,14 @@ std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const Mode
   return state.lend_whole()(values);
 }
 
-// Call it when a rank has arrived at `round`. Returns the round to compare and close now: `round` if it is full; else
-// the oldest round of its key if too many are open; else null.
-template <class Shown>
-Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
-  return round.is_full() ? &round : rounds.overdue(round.key);
+// Copies what all ranks have after a step to the tensors of the same names.
+void give(const ReplicaTable& values, const ModelState& to) {
+  const Unwatched own;
+  for (const auto& row : values.rows()) {
+    for (const auto& each : to.tensors()) {
+      if (each.name == row.name) each.tensor.detach().copy_(row.versions.front().copy);
+    }
+  }
 }
 
 }  // namespace
@@ -93,7 +96,9 @@ struct WorldChecks::Shown {
   Rounds<ShownReplicas> replicas;
   Rounds<ShownGradients> gradients;
   Rounds<ShownDraws> draws;
-  std::map<std::string, std::map<int, std::uint64_t>> finite;  // number of checks, by name and rank
+  Rounds<ShownStep> steps;
+  std::map<std::string, std::pair<std::uint64_t, ReplicaTable>> last_step;  // by name: number, and what ranks then had
+  std::map<std::string, std::map<int, std::uint64_t>> finite;               // number of checks, by name and rank
   Origins origins;
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: no operators are watched
@@ -128,29 +133,35 @@ void WorldChecks::found(StateFinding finding) {
   findings_.push_back(std::move(finding));
 }
 
-// Returns a finding if the states differ and must not; notes a remark if they may.
+// Returns a finding if the states differ. Replicas may differ on purpose: then notes a remark instead.
 template <class Round>
 std::optional<StateFinding> WorldChecks::judge(const Round& round) {
   auto finding = evaluate(round);
-  if (!finding) {
-    if (round.is_full()) shown_->equal.insert(round.key);
+  if constexpr (std::is_same_v<Round, ReplicaRound>) {
+    if (round.is_asked || automatic_.replicas.value_or(false)) return finding;
+    const bool were_equal = shown_->equal.erase(round.key) > 0;
+    if (!finding && round.is_full()) shown_->equal.insert(round.key);
+    if (!finding || (round.is_judged && were_equal)) return finding;
+    shown_->remarked.try_emplace(round.name.substr(0, round.name.find(kAtItsEnd)),
+                                 finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
     return std::nullopt;
   }
-  const bool were_equal = shown_->equal.erase(round.key) > 0;
-  if (round.is_asked || automatic_.replicas.value_or(false) || (round.is_judged && were_equal)) return finding;
-  shown_->remarked.try_emplace(round.name.substr(0, round.name.find(kAtItsEnd)),
-                               finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
-  return std::nullopt;
+  return finding;
 }
 
-template <class Round>
-void WorldChecks::settle(const Round& round) {
-  if (auto finding = judge(round)) {
+// Call it when a rank has arrived at `round`. Compares and closes `round` if it is full, else the oldest round of its
+// key if too many are open.
+template <class Rounds, class Round>
+void WorldChecks::settle_due(Rounds& rounds, Round& round) {
+  auto* const due = round.is_full() ? &round : rounds.overdue(round.key);
+  if (due == nullptr) return;
+  if (auto finding = judge(*due)) {
     found(std::move(*finding));
-  } else if (round.is_full() && (round.is_asked || automatic_.replicas.value_or(false) || automatic_.draws)) {
-    ++held_[round.name];
+  } else if (due->is_full() && (due->is_asked || automatic_.replicas.value_or(false) || automatic_.draws)) {
+    ++held_[due->name];
   }
-  if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, true);
+  if (due->is_asked) shown_->missed.add(*due, true);
+  rounds.close(*due);
 }
 
 void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions& options) {
@@ -176,10 +187,7 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   round->shown.table.add(rank, shown);
   const bool any_before = round->number > 1 || !asked.since.empty();
   if (any_before && watch != nullptr) round->shown.writes[rank] = std::move(writes);
-  if (auto* const due = due_of(rounds, *round)) {
-    settle(*due);
-    rounds.close(*due);
-  }
+  settle_due(rounds, *round);
 }
 
 void WorldChecks::gradients(int rank, const ModelState& state, const at::Generator& generator,
@@ -193,10 +201,10 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
     round->shown.table.add(rank, gradients_of(state));
     round->shown.shards.add(rank, state);
   }
+  round->needs_all = true;
   if (!round->is_full()) {
-    // Gradients need all ranks, so a round that is given up is dropped without a comparison.
     if (auto* const late = rounds.overdue(name)) {
-      shown_->missed.add(*late, false, true);
+      shown_->missed.add(*late, true);
       rounds.close(*late);
     }
     return shown_->reductions.begin(rank);
@@ -209,12 +217,42 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   // object by now.
   const auto reference = reference_gradients(whole, generator, loss);
   const Unwatched own;
-  if (auto finding = evaluate(complete, whole, reference, options.tolerance, &shown_->reductions)) {
+  if (auto finding = evaluate(complete, gradients_of(whole), reference, options.tolerance, &shown_->reductions)) {
     found(std::move(*finding));
   } else {
     ++held_[complete.name];
   }
   shown_->reductions.begin(rank);
+}
+
+void WorldChecks::step(int rank, const ModelState& model, const ModelState& one, const at::Generator& generator,
+                       const std::function<void()>& step_of_one, const CheckOptions& options) {
+  auto& rounds = shown_->steps;
+  const auto name = name_or(options, kSteps);
+  const auto of = ranks_of(options, rank, executor_.options().ranks);
+  const bool buffers = options.buffers.value_or(false);
+  std::vector<ReferencePart> parts;
+  if (rank == of.front()) {
+    const auto reference = one.with_buffers(buffers);
+    if (const auto& last = shown_->last_step[name]; last.first == rounds.count(name, rank))
+      give(last.second, reference);
+    parts = reference_step(reference, generator, step_of_one);
+  }
+  auto* const round = rounds.next(rank, name, name, of);
+  if (round == nullptr) return;
+  const Unwatched own;
+  round->needs_all = true;
+  auto& shown = round->shown;
+  shown.tolerance = options.tolerance;
+  const auto state = model.with_buffers(buffers);
+  shown.table.add(rank, state);
+  shown.shards.add(rank, state);
+  if (rank == of.front()) shown.reference = std::move(parts);
+  if (round->is_full()) {
+    shown.shards.add_values_to(shown.table);
+    shown_->last_step[name] = {round->number, shown.table};
+  }
+  settle_due(rounds, *round);
 }
 
 void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options) {
@@ -232,10 +270,7 @@ void WorldChecks::show_draws(int rank, const at::Generator& generator, Draws wan
   round->shown.wanted = wanted;
   round->shown.states.insert_or_assign(rank, GeneratorState::of(generator));
   if (watch != nullptr) round->shown.draws[rank] = std::move(draws);
-  if (auto* const due = due_of(rounds, *round)) {
-    settle(*due);
-    rounds.close(*due);
-  }
+  settle_due(rounds, *round);
 }
 
 void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& options) {
@@ -300,7 +335,7 @@ template <class Rounds>
 void WorldChecks::compare_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
     if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
-    if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
+    if (round.is_asked) shown_->missed.add(round, false);
   }
 }
 
@@ -308,7 +343,8 @@ void WorldChecks::compare_what_is_left() {
   const Unwatched own;
   compare_open(shown_->replicas);
   compare_open(shown_->draws);
-  for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
+  compare_open(shown_->steps);
+  for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false);
 }
 
 std::vector<std::string> WorldChecks::remarks() const {

@@ -42,6 +42,14 @@ void RankContext::check_gradients(const checks::ModelState& model, const std::fu
   count_check(options.name.empty() ? checks::kGradientsName : std::string_view(options.name));
 }
 
+void RankContext::check_step(const checks::ModelState& model, const checks::ModelState& reference,
+                             const std::function<void()>& step_of_one, const checks::CheckOptions& options) {
+  auto* const world = checks::world_checks();
+  if (world == nullptr) return;
+  world->step(rank(), model, reference, generator(), step_of_one, options);
+  leave_ended_world();
+}
+
 void RankContext::check_finite(const checks::ModelState& model, const checks::CheckOptions& options) {
   if (auto* const world = checks::world_checks()) {
     world->finite(rank(), model, options);

@@ -17,7 +17,8 @@ struct CheckOptions {
   // DistributedDataParallel that broadcasts its buffers in the next forward, and check_finite() looks only for NaN in
   // buffers.
   std::optional<bool> buffers = {};
-  // For gradients: the largest relative error that passes. 0: 1e-3 for float, 1e-6 for double, 2e-2 for shorter types.
+  // For gradients and steps: the largest relative error that passes. 0: 1e-3 for float, 1e-6 for double, 2e-2 for
+  // shorter types.
   double tolerance = 0;
 };
 

@@ -114,8 +114,8 @@ class RankContext {
   // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding ends the world with
   // the verdict CHECK FAILED: a finding of check_finite() at once, any other finding when the last rank arrives. If
   // a rank does not arrive, check_replicas() and check_draws() compare the others 64 checks later or when the world
-  // ends. In real runs check_replicas() and check_draws() do nothing; the other two check each rank alone, and throw
-  // CheckError for a finding. Errors: std::invalid_argument for options that make no sense.
+  // ends. In real runs check_gradients() and check_finite() check each rank alone, and throw CheckError for a finding;
+  // the others do nothing. Errors: std::invalid_argument for options that make no sense.
   //
   // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel or
   // FullyShardedDataParallel, a module, or named tensors.
@@ -126,6 +126,13 @@ class RankContext {
   // rank to arrive runs the function; then that rank's buffers and generator are restored.
   void check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
                        const checks::CheckOptions& options = {});
+
+  // Checks that the ranks' last step has changed `model` as `step_of_one` changes `reference`, which has the same names
+  // and, before the first check, the values from before the step. Call it after the optimizer's step. The lowest rank
+  // runs `step_of_one`, which trains `reference` with the whole batch, without collectives. Then that rank's generator
+  // is restored, and before the next check `reference` gets the ranks' values. Bounds: docs/STATE_CHECKS.md.
+  void check_step(const checks::ModelState& model, const checks::ModelState& reference,
+                  const std::function<void()>& step_of_one, const checks::CheckOptions& options = {});
 
   // Checks that the default generators are in the same state on all ranks, or that they draw different numbers on each.
   void check_draws(checks::Draws wanted = checks::Draws::same, const checks::CheckOptions& options = {});

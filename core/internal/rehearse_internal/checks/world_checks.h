@@ -44,6 +44,8 @@ class WorldChecks {
   void replicas(int rank, const ModelState& state, const CheckOptions& options);
   void gradients(int rank, const ModelState& state, const at::Generator& generator,
                  const std::function<at::Tensor()>& loss, const CheckOptions& options);
+  void step(int rank, const ModelState& model, const ModelState& one, const at::Generator& generator,
+            const std::function<void()>& step_of_one, const CheckOptions& options);
   void draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options);
   void finite(int rank, const ModelState& state, const CheckOptions& options);
 
@@ -94,8 +96,8 @@ class WorldChecks {
 
   void show_replicas(int rank, const ModelState& state, const Asked& asked);
   void show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked);
-  template <class Round>
-  void settle(const Round& round);
+  template <class Rounds, class Round>
+  void settle_due(Rounds& rounds, Round& round);
   template <class Round>
   std::optional<StateFinding> judge(const Round& round);
   template <class Rounds>
