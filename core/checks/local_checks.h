@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
@@ -23,6 +24,12 @@ inline constexpr std::string_view kFiniteName = "finite";
 std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState& state, const at::Generator& generator,
                                            const std::function<at::Tensor()>& loss, const CheckOptions& options);
 std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options);
+
+// See RankContext::saved_record().
+std::string record_of(int rank, int ranks, const std::vector<ModelState>& parts);
+// How what `rank` has loaded differs from what it had saved; empty if it does not. See RankContext::check_saved().
+std::string unlike_saved(const std::vector<std::string>& records, int rank, int ranks,
+                         const std::vector<ModelState>& parts);
 
 // The headline, followed by the details, one per line.
 std::string text_of(const StateFinding& finding);

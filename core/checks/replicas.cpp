@@ -54,14 +54,13 @@ std::string headline_of(const ReplicaRound& round, bool only_buffers, const std:
   return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
 }
 
-// "fc.weight[4:8]" for rows of a whole tensor; otherwise the tensor's name.
+}  // namespace
+
 std::string name_in_table(const NamedTensor& tensor) {
   if (!tensor.rows) return tensor.name;
   const auto first = tensor.rows->first;
   return fmt::format("{}[{}:{}]", tensor.name, first, first + tensor.tensor.size(0));
 }
-
-}  // namespace
 
 OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   const auto here = row.is_part ? ranks_with(row) : all;

@@ -46,6 +46,9 @@ class ReplicaTable {
   std::map<std::string, std::size_t> index_of_;  // index into rows_, by name
 };
 
+// "fc.weight[4:8]" for rows of a whole tensor; otherwise the tensor's name.
+std::string name_in_table(const NamedTensor& tensor);
+
 // The diagnosis of a row with several values, or without a value on some ranks.
 struct OddRow {
   // If some ranks lack the value: these ranks, or the ranks that have the value if they are fewer. Else the ranks that

@@ -59,4 +59,13 @@ void RankContext::check_finite(const checks::ModelState& model, const checks::Ch
   count_check(options.name.empty() ? checks::kFiniteName : std::string_view(options.name));
 }
 
+std::string RankContext::saved_record(const std::vector<checks::ModelState>& parts) const {
+  return checks::record_of(rank(), size(), parts);
+}
+
+void RankContext::check_saved(const std::vector<std::string>& records, const std::vector<checks::ModelState>& parts) {
+  const auto wrong = checks::unlike_saved(records, rank(), size(), parts);
+  expect(wrong.empty(), "saved", wrong);
+}
+
 }  // namespace rehearse

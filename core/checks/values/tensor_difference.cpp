@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/hash/fnv1a.h>
+
 namespace rehearse::checks {
 namespace {
 
@@ -53,6 +55,11 @@ at::Tensor copied(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
   const bool as_it_is = tensor.is_quantized() || tensor.layout() != c10::kStrided;
   return (as_it_is ? tensor.detach() : plain(tensor)).clone();
+}
+
+std::uint64_t hash_of(const at::Tensor& tensor) {
+  const auto values = plain(tensor).cpu();
+  return fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
 }
 
 bool same_values(const at::Tensor& a, const at::Tensor& b) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +14,9 @@ at::Tensor plain(const at::Tensor& tensor);
 
 // A copy of the values that shares no memory with `tensor`. Undefined for an undefined tensor.
 at::Tensor copied(const at::Tensor& tensor);
+
+// A hash of the bytes of plain(tensor), the same on every machine.
+std::uint64_t hash_of(const at::Tensor& tensor);
 
 // Whether dtype, sizes and values are equal. NaN equals NaN, and -0 equals 0; strides are ignored. Undefined tensors
 // equal each other. The values of two Meta tensors count as equal. Compares sparse tensors in their dense form. Call it

@@ -11,7 +11,6 @@
 
 #include <rehearse_internal/checks/non_finite.h>
 #include <rehearse_internal/checks/unwatched.h>
-#include <rehearse_internal/hash/fnv1a.h>
 
 #include "checks/values/tensor_difference.h"
 #include "checks/watch/operator_text.h"
@@ -39,11 +38,6 @@ bool leaves_memory_as_it_is(const c10::FunctionSchema& schema) {
   constexpr std::string_view kNames[] = {"aten::empty", "aten::new_empty", "aten::resize", "aten::set_"};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return std::string_view(schema.name()).starts_with(name); });
-}
-
-std::uint64_t hash_of(const at::Tensor& tensor) {
-  const auto values = plain(tensor);
-  return fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
 }
 
 bool overlap(const at::Tensor& a, const at::Tensor& b) {

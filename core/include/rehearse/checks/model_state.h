@@ -16,6 +16,9 @@
 namespace torch::nn {
 class Module;
 }
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace rehearse::checks {
 
@@ -41,14 +44,18 @@ class ModelState;
 using LendWhole = std::function<std::shared_ptr<const ModelState>(const std::vector<NamedTensor>& values)>;
 
 // A rank's tensors with their names, for a state checker: those of a module, of a wrapper such as
-// DistributedDataParallel, or of a list. In the state of a module, parameters come first, and each tensor appears once.
-// Shares the tensors with the model.
+// DistributedDataParallel, of an optimizer, or of a list. In the state of a module, parameters come first, and each
+// tensor appears once. Shares the tensors with the model.
 class ModelState {
  public:
   ModelState(std::vector<NamedTensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: implicit
   ModelState(std::initializer_list<NamedTensor> tensors) : tensors_(tensors) {}   // NOLINT: implicit
   ModelState(const torch::nn::Module& module);                                    // NOLINT: implicit
   ModelState(const torch::nn::Module& module, const std::vector<std::string>& left_out);
+
+  // Copies of an optimizer's options and of its state of each parameter: "options of group 0.lr", "state of parameter
+  // 2.exp_avg". Without lists, which only LBFGS has. Throws c10::Error if the optimizer's state cannot be serialized.
+  ModelState(const torch::optim::Optimizer& optimizer);  // NOLINT: implicit
 
   // From a DistributedDataParallel, without the parameters and buffers that it ignores.
   template <class Ddp>

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -139,6 +140,17 @@ class RankContext {
 
   // Checks that this rank's `model` and its gradients contain no NaN and no Inf. For buffers see CheckOptions::buffers.
   void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
+
+  // A text about what this rank saves, to keep beside the checkpoint: the hash or the number of each tensor. `parts`:
+  // models, optimizers, and tensors by name, such as the state of a generator and the place in the data.
+  std::string saved_record(const std::vector<checks::ModelState>& parts) const;
+
+  // Checks, also in real runs, that this rank has loaded what it had saved. `records`: of all ranks that saved. If they
+  // were as many as now, the rank's parts must equal its own record. Otherwise a tensor must equal what all of them
+  // saved under its name; a remark names those that differed between them or had other rows. Throws CheckError if a
+  // tensor differs or is missing on one side, or if there is no record of a rank; std::invalid_argument for other
+  // texts.
+  void check_saved(const std::vector<std::string>& records, const std::vector<checks::ModelState>& parts);
 
   // Records a result of this rank, such as a loss or its parameters, for comparing runs. Keeps a copy on the CPU.
   // `validate` compares results of the same name and rank; the n-th result of a name is compared with the n-th result
