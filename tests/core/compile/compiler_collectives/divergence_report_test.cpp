@@ -173,15 +173,19 @@ TEST(DivergenceReports, CallThatIsRefused_IsNoRecompilation) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-TEST(DivergenceReports, LoneCompilation_NamesTheConditionOnSizes) {
+TEST(DivergenceReports, LoneCompilation_NamesTheGuardThatFailedOnlyThere) {
   const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    auto f = compile([](const at::Tensor& x, std::int64_t k) { return x * k; }, {.name = "f"});
+    for (const std::int64_t k : {3, 4, 3, 4}) f(at::ones({2}), k);
+    f(at::ones({2}, ctx.rank() == 1 ? at::kDouble : at::kFloat), std::int64_t{3});
     auto g = compile([](const at::Tensor& x) { return x.sym_size(0) > 5 ? x.sin() : x.cos(); },
                      {.dynamic = true, .name = "g"});
     g(at::ones({9}));
     g(at::ones({ctx.rank() == 1 ? 3 : 8}));
   });
   EXPECT_THAT(report.remarks,
-              ElementsAre(MatchesRegex("rank 1 alone recompiled g in call 2: arg0\\.size\\(0\\) is 3, guard "
+              ElementsAre(MatchesRegex("rank 1 alone recompiled f in call 5: arg0.* of entry 0 at .*"),
+                          MatchesRegex("rank 1 alone recompiled g in call 2: arg0\\.size\\(0\\) is 3, guard "
                                        ".*arg0\\.size\\(0\\).* of entry 0 at .*")));
 }
 
