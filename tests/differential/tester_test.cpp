@@ -177,6 +177,15 @@ TEST(DifferentialTester, TellsRefusalsThatThePageLists) {
   EXPECT_TRUE(is_documented_refusal(text, {"pointwise", "swallow"}));
   EXPECT_FALSE(is_documented_refusal(text, {"pointwise", "module"}));
   EXPECT_FALSE(is_documented_refusal("The sizes of what aten::f gives cannot be told", {"swallow"}));
+  const std::string sizes = "'f' changes the sizes of an argument before it reads data or enters an eager region";
+  EXPECT_TRUE(is_documented_refusal(sizes, {"form"}));
+  EXPECT_FALSE(is_documented_refusal(sizes, {"pointwise"}));
+  const std::string changed =
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [CPUDoubleType [3]], which is output 1 of ";
+  EXPECT_TRUE(is_documented_error({"throws in backward: one", changed + "CompiledBackward(f)"}, {}));
+  EXPECT_FALSE(is_documented_error({"throws in backward: one", changed + "SinBackward0"}, {}));
+  EXPECT_FALSE(is_documented_error({"throws in forward: one", changed + "CompiledBackward(f)"}, {}));
 }
 
 TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {

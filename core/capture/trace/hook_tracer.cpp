@@ -89,6 +89,7 @@ std::optional<NotCapturable> HookTracer::refusal_of(const at::Tensor& tensor) co
   }
   const InOperator inside(recording.mode);
   const Node& node = recording.node_of(tensor);
+  if (node.target() == "rehearse.eager_result") return not_captured("an eager region has given the tensor");
   if (!recording.segments.has(node)) {
     return not_captured(
         "the tensor was made in front of a read or an eager region, behind which the hook is registered");

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/errors.h>
 
@@ -167,19 +168,31 @@ TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
 }
 
 TEST(TensorHooks, BehindARead_IsRefused) {
-  const auto function = [](const at::Tensor& x) {
-    const at::Tensor y = x.sin();
-    if (y.sum().item<double>() > -100) y.register_hook([](const at::Tensor& g) { return g * 2; });
-    return y.cos();
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 3; ++call) {
-    const at::Tensor x = at::full({3}, 0.5).requires_grad_(), same = x.detach().requires_grad_();
-    compiled(x).sum().backward();
-    function(same).sum().backward();
-    EXPECT_TRUE(x.grad().equal(same.grad())) << call;
+  using Function = at::Tensor (*)(const at::Tensor& x);
+  const std::pair<Function, const char*> given[] = {{[](const at::Tensor& x) {
+                                                       const at::Tensor y = x.sin();
+                                                       if (y.sum().item<double>() > -100)
+                                                         y.register_hook([](const at::Tensor& g) { return g * 2; });
+                                                       return y.cos();
+                                                     },
+                                                     "in front of a read or an eager region"},
+                                                    {[](const at::Tensor& x) {
+                                                       const at::Tensor y =
+                                                           eager_region([](const at::Tensor& z) { return z.sin(); }, x);
+                                                       y.register_hook([](const at::Tensor& g) { return g * 2; });
+                                                       return y.cos();
+                                                     },
+                                                     "an eager region has given the tensor"}};
+  for (const auto& [function, why] : given) {
+    auto compiled = compile(function);
+    for (int call = 0; call < 3; ++call) {
+      const at::Tensor x = at::full({3}, 0.5).requires_grad_(), same = x.detach().requires_grad_();
+      compiled(x).sum().backward();
+      function(same).sum().backward();
+      EXPECT_TRUE(x.grad().equal(same.grad())) << why << call;
+    }
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr(why));
   }
-  EXPECT_THAT(compiled.explain().refusal, HasSubstr("in front of a read or an eager region"));
 }
 
 // The graph in front of the read has used the tensor, so its gradient flows inside of the graph. The first call throws
