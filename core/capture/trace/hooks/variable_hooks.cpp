@@ -137,7 +137,8 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   bool is_leaf(const TensorBase& self) const override {
     const Tracer* const tracer = tracing();
     if (tracer && tracer->has_begun_leaf(at::Tensor(self))) return true;
-    const bool has_step = Tracer::current() && Tracer::current()->recording().values.has_step(at::Tensor(self));
+    const auto* const impl = Tracer::current() ? dynamic_cast<const FakeImpl*>(self.unsafeGetTensorImpl()) : nullptr;
+    const bool has_step = impl && Tracer::current()->recording().values.has_step(impl->id(), at::Tensor(self));
     if (tracer && has_step) return false;
     if (!has_step) refuse_about_history(self, "is_leaf() is asked of");
     return autograd_.is_leaf(asked_of(self));

@@ -13,7 +13,6 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/call/tensors_in.h"
-#include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {
 
@@ -182,11 +181,10 @@ bool Values::is_made_leaf(const at::Tensor& fake) const {
   return found != values_.end() && found->second.is_leaf;
 }
 
-bool Values::has_step(const at::Tensor& fake) const {
-  const auto* const impl = dynamic_cast<const FakeImpl*>(fake.unsafeGetTensorImpl());  // may have become real
-  const auto found = impl && fake.requires_grad() ? values_.find(impl->id()) : values_.end();
-  return found != values_.end() && found->second.has_step && inputs_.find(impl->id()) == nullptr &&
-         found->second.tensor->_unsafe_get_target() == impl;
+bool Values::has_step(std::uint64_t id, const at::Tensor& tensor) const {
+  const auto found = values_.find(id);
+  return found != values_.end() && found->second.has_step && tensor.requires_grad() && inputs_.find(id) == nullptr &&
+         found->second.tensor->_unsafe_get_target() == tensor.unsafeGetTensorImpl();
 }
 
 const Node* Values::maker_of(const at::Tensor& fake) const {

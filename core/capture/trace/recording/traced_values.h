@@ -41,8 +41,9 @@ class Values {
 
   // True if the tensor is a leaf because the code made it require grad.
   bool is_made_leaf(const at::Tensor& fake) const;
-  // True if the tensor is no leaf in any call, because an operator with autograd computed it.
-  bool has_step(const at::Tensor& fake) const;
+  // True if the tensor is no leaf in any call, because an operator with autograd computed it. The fake with this id may
+  // have become real since.
+  bool has_step(std::uint64_t id, const at::Tensor& tensor) const;
   // The node that made the tensor first, before changes in place. Null if no node did.
   const graph::Node* maker_of(const at::Tensor& fake) const;
 
