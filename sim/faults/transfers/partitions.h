@@ -4,8 +4,11 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include <rehearse/exec/time.h>
+#include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
 #include <rehearse_internal/comm/fabric.h>
 #include <rehearse_internal/exec/clock.h>
@@ -47,5 +50,9 @@ class Partitions {
   std::list<Cut> cuts_;
   std::vector<std::function<void()>> healed_;
 };
+
+// Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
+// Empty: none stood. `lines` are the ledger of a run, and `ranks` is the size of its world.
+std::string standing_cuts(const std::vector<FaultLine>& lines, int ranks, VirtualTime end);
 
 }  // namespace rehearse::sim

@@ -15,7 +15,7 @@
 #include <rehearse_internal/job/lost_rank.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "faults/transfers/standing_cuts.h"
+#include "faults/transfers/partitions.h"
 #include "report/calls/call_drift.h"
 #include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
