@@ -23,7 +23,6 @@
 #include "report/diagnosis/standstill.h"
 #include "report/ranks/rank_failure_text.h"
 #include "report/ranks/timeouts.h"
-#include "report/ranks/unwinding_text.h"
 
 namespace rehearse::sim {
 namespace {

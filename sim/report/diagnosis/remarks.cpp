@@ -2,13 +2,17 @@
 #include "report/diagnosis/remarks.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/diagnosis/compile_diagnosis.h"
+#include "schedule/units.h"
 
 namespace rehearse::sim {
 namespace {
@@ -65,6 +69,89 @@ std::string text_of(const exec::StaticThread& thread, const Places& places) {
       thread.rank, where.empty() ? "" : " at ", where);
 }
 
+constexpr std::size_t kPlacesShown = 3;
+
+// For example ": 16MiB at model.cpp:12 in forward, 8MiB elsewhere"; empty if no place is known.
+std::string taken_text(const RankMemory& use, const Places& places) {
+  std::map<std::string, std::uint64_t> by_place;
+  for (const auto& taken : use.taken) by_place[places.text(taken.where)] += taken.bytes;
+  std::uint64_t elsewhere = by_place[""];
+  by_place.erase("");
+  if (by_place.empty()) return "";
+  std::vector<std::pair<std::string, std::uint64_t>> largest(by_place.begin(), by_place.end());
+  std::stable_sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> texts;
+  for (const auto& [place, bytes] : largest) {
+    if (texts.size() == kPlacesShown) {
+      elsewhere += bytes;
+    } else {
+      texts.push_back(fmt::format("{} at {}", units::about_bytes(bytes), place));
+    }
+  }
+  if (elsewhere > 0) texts.push_back(fmt::format("{} elsewhere", units::about_bytes(elsewhere)));
+  return fmt::format(": {}", fmt::join(texts, ", "));
+}
+
+using elastic::CheckpointJournal;
+using Restored = CheckpointJournal::Restored;
+
+constexpr std::size_t kRoundsShown = 3;
+constexpr std::size_t kTensorsShown = 3;
+
+// The ranks of one round that resumed from the same checkpoint.
+struct Recovery {
+  Restored first;
+  std::vector<int> ranks;
+};
+
+std::vector<Recovery> recoveries_of(const CheckpointJournal& journal) {
+  std::vector<Recovery> recoveries;
+  for (const Restored& restored : journal.restored()) {
+    const auto same = std::find_if(recoveries.begin(), recoveries.end(), [&](const Recovery& recovery) {
+      return recovery.first.in == restored.in && recovery.first.saved_in == restored.saved_in &&
+             recovery.first.steps == restored.steps;
+    });
+    if (same == recoveries.end()) {
+      recoveries.push_back({restored, {restored.rank}});
+    } else {
+      same->ranks.push_back(restored.rank);
+    }
+  }
+  for (Recovery& recovery : recoveries) std::sort(recovery.ranks.begin(), recovery.ranks.end());
+  return recoveries;
+}
+
+std::string at_text(const exec::CallSite& where, const Places& places) {
+  const std::string place = places.text(where);
+  return place.empty() ? "" : fmt::format(" at {}", place);
+}
+
+// For example "what rank 0 had saved in round 1 at train.cpp:41 in body".
+std::string source_text(const Restored& restored, const CheckpointJournal& journal, const Places& places) {
+  const auto& all = journal.saved();
+  const auto saved = std::find_if(all.begin(), all.end(), [&](const CheckpointJournal::Saved& each) {
+    return each.is_kept && each.in == restored.saved_in && each.steps == restored.steps;
+  });
+  if (saved == all.end()) return fmt::format("what was saved in round {}", restored.saved_in.round);
+  return fmt::format("what rank {} had saved in round {}{}", saved->rank, saved->in.round,
+                     at_text(saved->where, places));
+}
+
+std::string steps_text(std::int64_t steps) { return fmt::format("{} step{}", steps, steps == 1 ? "" : "s"); }
+
+std::string difference_text(const elastic::StateDifference& difference) {
+  std::vector<std::string> names;
+  for (const auto& name : difference.tensors) {
+    if (names.size() < kTensorsShown) names.push_back(fmt::format("\"{}\"", name));
+  }
+  const std::size_t more = difference.tensors.size() - names.size();
+  if (more > 0) names.push_back(fmt::format("{} more", more));
+  return fmt::format(
+      "compared with the run of the same seed without faults, the saved states differ first after {}: {} of {}, in "
+      "round {}",
+      steps_text(difference.steps), fmt::join(names, ", "), describe_ranks(difference.ranks), difference.in.round);
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
@@ -94,6 +181,65 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
   }
   for (auto& text : graph_remarks(record, places)) remarks.push_back(std::move(text));
   return remarks;
+}
+
+std::vector<std::string> real_remarks(const WorldOptions& options) {
+  if (options.mode != Mode::real) return {};
+  std::vector<std::string> checks, all;
+  if (options.check_level == CheckLevel::all) checks.emplace_back("level");
+  if (options.checks.replicas.value_or(false)) checks.emplace_back("replicas");
+  if (options.checks.draws) checks.emplace_back("draws");
+  if (options.checks.finite) checks.emplace_back("finite");
+  if (options.check_buffers.value_or(false)) checks.emplace_back("buffers");
+  if (options.check_sharing.value_or(false)) checks.emplace_back("sharing");
+  if (!checks.empty()) all.push_back(fmt::format("[checks] {}", fmt::join(checks, ", ")));
+  if (options.memory_bytes > 0) all.emplace_back("[world] memory");
+  if (all.empty()) return {};
+  const bool one = checks.size() + (options.memory_bytes > 0 ? 1 : 0) == 1;
+  return {fmt::format("{} work{} in simulations only: this real run ignored {}", fmt::join(all, " and "),
+                      one ? "s" : "", one ? "it" : "them")};
+}
+
+std::vector<std::string> memory_remarks(const std::vector<RankMemory>& memory, std::uint64_t limit,
+                                        const Places& places) {
+  std::vector<std::pair<std::string, std::vector<int>>> said;  // in order of the first rank
+  for (const auto& use : memory) {
+    const auto of = limit > 0 ? fmt::format(" of {}", units::print_bytes(limit)) : "";
+    auto text = fmt::format("peaked at {}{}{}", units::about_bytes(use.most), of, taken_text(use, places));
+    const auto known = std::find_if(said.begin(), said.end(), [&](const auto& each) { return each.first == text; });
+    if (known != said.end()) {
+      known->second.push_back(use.rank);
+    } else {
+      said.emplace_back(std::move(text), std::vector<int>{use.rank});
+    }
+  }
+  std::vector<std::string> remarks;
+  for (const auto& [text, ranks] : said) remarks.push_back(fmt::format("memory: {} {}", describe_ranks(ranks), text));
+  return remarks;
+}
+
+std::vector<std::string> recovery_remarks(const RunRecord& record, const Places& places) {
+  std::vector<std::string> lines;
+  if (!record.without_faults) return lines;
+  const auto recoveries = recoveries_of(record.checkpoints);
+  const std::size_t hidden = recoveries.size() - std::min(recoveries.size(), kRoundsShown);
+  if (hidden > 0) lines.push_back(fmt::format("before that, ranks had resumed from a checkpoint {} times", hidden));
+  for (std::size_t i = hidden; i < recoveries.size(); ++i) {
+    const Restored& first = recoveries[i].first;
+    lines.push_back(fmt::format("{} resumed in round {}{} after {}, from {}", describe_ranks(recoveries[i].ranks),
+                                first.in.round, at_text(first.where, places), steps_text(first.steps),
+                                source_text(first, record.checkpoints, places)));
+  }
+  const auto& without = *record.without_faults;
+  if (!without.failure.empty()) {
+    lines.push_back(fmt::format("the run of the same seed without faults fails, too: {}", without.failure));
+  }
+  if (const auto difference = elastic::first_difference(record.checkpoints, without.checkpoints)) {
+    lines.push_back(difference_text(*difference));
+  } else {
+    lines.push_back("all saved states equal those of the run of the same seed without faults");
+  }
+  return lines;
 }
 
 }  // namespace rehearse::sim

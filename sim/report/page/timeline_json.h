@@ -8,7 +8,7 @@
 
 #include "report/page/timeline.h"
 #include "report/writers/json.h"
-#include "report/writers/rank_runs.h"
+#include "report/writers/rank_groups.h"
 
 namespace rehearse::sim {
 

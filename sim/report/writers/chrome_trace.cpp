@@ -11,7 +11,7 @@
 #include <rehearse_internal/comm/operation.h>
 
 #include "report/writers/json.h"
-#include "report/writers/run_facts.h"
+#include "report/writers/known_facts.h"
 #include "report/writers/text_lines.h"
 #include "report/writers/trace_slices.h"
 

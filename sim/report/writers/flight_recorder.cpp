@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "report/writers/json.h"
-#include "report/writers/run_facts.h"
+#include "report/writers/known_facts.h"
 
 namespace rehearse::sim {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/writers/known_facts.h"
 
+#include <fmt/format.h>
+
 #include <rehearse/sim/report_writers.h>
 
 namespace rehearse::sim {
@@ -27,6 +29,13 @@ std::vector<std::string_view> unmeasured_keys(const Report& report) {
   if (report.operations == 0 && !counts_calls) add("operations");
   if (report.end_time == kTimeZero || report.dumps) add("end_time_ns");
   return keys;
+}
+
+Json run_facts(const Report& report) {
+  return {{"program", report.program},
+          {"seed", fmt::format("{:#x}", report.seed)},
+          {"verdict", to_string(report.verdict)},
+          {"identity", fmt::format("{:#x}", report.identity)}};
 }
 
 }  // namespace rehearse::sim

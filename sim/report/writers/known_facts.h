@@ -6,6 +6,8 @@
 
 #include <rehearse/job/report.h>
 
+#include "report/writers/json.h"
+
 namespace rehearse::sim {
 
 // False if nobody measured the run: its process died without notes of its calls and its time, it was a replay that
@@ -18,5 +20,8 @@ bool is_partial(const Report& report);
 // The keys of report.json whose values nobody measured. Their fields in the report are zeros or empty, except that the
 // schedule of a report on dumps is "real".
 std::vector<std::string_view> unmeasured_keys(const Report& report);
+
+// The facts by which a file of a run says to which run it belongs: program, seed, verdict and identity.
+Json run_facts(const Report& report);
 
 }  // namespace rehearse::sim

@@ -5,6 +5,8 @@
 
 #include <rehearse/job/report.h>
 
+#include "report/writers/json.h"
+
 namespace rehearse::sim {
 
 // Ranks that ended alike, in the same place, so that one line can describe all of them.
@@ -20,5 +22,8 @@ struct RankGroup {
 // Groups are in the order of their first ranks. `lines` must outlive the groups. If there are more than 16 groups,
 // ranks that do the same and wait for each other share a group.
 std::vector<RankGroup> rank_groups(const std::vector<RankLine>& lines);
+
+// Ranks as runs, each by its first and last rank: 0, 1, 2 and 5 become [0, 2, 5, 5]. Keeps the order of the ranks.
+Json rank_runs(const std::vector<int>& ranks);
 
 }  // namespace rehearse::sim

@@ -12,7 +12,7 @@
 
 #include "report/writers/json_reader.h"
 #include "report/writers/known_facts.h"
-#include "report/writers/rank_runs.h"
+#include "report/writers/rank_groups.h"
 #include "report/writers/report_json.h"
 
 namespace rehearse::sim {
