@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <rehearse/rehearse.h>
@@ -20,15 +24,77 @@
 
 #include "death_note.h"
 #include "rank_assertions.h"
-#include "replay_note.h"
 #include "run/attempt.h"
 #include "run/log_replay.h"
 #include "run/run_files.h"
 #include "test_environment.h"
-#include "test_identity.h"
 
 namespace rehearse {
 namespace {
+
+class ReplayNote final : public ::testing::EmptyTestEventListener {
+ public:
+  struct Log {
+    std::string program;
+    bool taken = false;
+  };
+
+  void OnTestProgramEnd(const ::testing::UnitTest&) override {
+    for (const auto& [file, log] : logs) {
+      if (log.taken) continue;
+      fmt::print(stderr,
+                 "rehearse: no check used REHEARSE_REPLAY={}: the test \"{}\" wrote that log, and it did not run\n",
+                 file, log.program);
+    }
+  }
+
+  std::map<std::string, Log> logs;  // by file
+};
+
+// Notes that a check saw the log `file` of REHEARSE_REPLAY, which `program` wrote, and whether the check replayed it.
+// If no check replays the log, the test program says so on stderr at its end, because its tests then ran without the
+// log. This is no failure: under ctest, each test may be a process of its own.
+void note_replay(const std::string& file, const std::string& program, bool taken) {
+  static ReplayNote& note = [&]() -> ReplayNote& {
+    auto* const made = new ReplayNote;  // GoogleTest owns it
+    ::testing::UnitTest::GetInstance()->listeners().Append(made);
+    return *made;
+  }();
+  auto& log = note.logs[file];
+  log.program = program;
+  log.taken |= taken;
+}
+
+struct CheckIdentity {
+  std::string name;     // "Suite.Test", "Suite.Test#2" for the test's second check; "check" outside tests
+  std::string folder;   // the name without characters that separate paths
+  std::string command;  // runs the test alone: "./my_test --gtest_filter=Suite.Test"
+};
+
+// Returns 1 for the first check of a test. If a test runs again (--gtest_repeat), the count starts over.
+int count_check(const ::testing::TestInfo* test) {
+  static std::pair<const ::testing::TestInfo*, ::testing::TimeInMillis> counted;
+  static int count = 0;
+  const std::pair running{test, test->result()->start_timestamp()};
+  if (running != counted) count = 0;
+  counted = running;
+  return ++count;
+}
+
+// Counts the running test's checks: call it once for each check.
+CheckIdentity next_check() {
+  const std::string self = program_invocation_name;
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (test == nullptr) return {"check", "check", self};
+  CheckIdentity identity;
+  identity.name = fmt::format("{}.{}", test->test_suite_name(), test->name());
+  identity.command = fmt::format("{} --gtest_filter={}", self, identity.name);
+  const int number = count_check(test);
+  if (number > 1) identity.name += fmt::format("#{}", number);
+  identity.folder = identity.name;
+  std::replace(identity.folder.begin(), identity.folder.end(), '/', '_');
+  return identity;
+}
 
 class Check {
  public:
