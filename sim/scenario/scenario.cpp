@@ -13,7 +13,6 @@
 
 #include "scenario_faults.h"
 #include "scenario_keys.h"
-#include "scenario_parameters.h"
 #include "scenario_reader.h"
 
 namespace rehearse::sim {
@@ -93,6 +92,52 @@ toml::table parse_toml(std::string_view text, const std::string& origin) {
     throw ScenarioError({fmt::format("{}:{}:{}: not TOML: {}{}", origin, at.line, at.column, error.description(),
                                      too_large ? "; a seed above 2^63 - 1 is given as a text, in quotes" : "")});
   }
+}
+
+ParameterValue resolved(ParameterValue value, const std::filesystem::path& base) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return value;
+  const bool path = *text == "." || *text == ".." || text->starts_with("./") || text->starts_with("../");
+  return path ? (base / *text).lexically_normal().string() : *text;
+}
+
+// The value of one parameter. If it does not fit, adds a problem and returns nothing.
+std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::key& key, const toml::node& node,
+                                                const std::filesystem::path& base,
+                                                const std::vector<ParameterSpec>& specs) {
+  const auto line = key.source().begin.line;
+  const std::string name(key.str());
+  const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& each) { return each.name == name; });
+  const auto value = value_of(node);
+  if (spec != specs.end() && !value) {
+    problems.add(line,
+                 fmt::format("parameter {} is {}; it takes {}", in_quotes(name), shown(node), what_it_takes(*spec)));
+    return std::nullopt;
+  }
+  Parameters::Given given{value ? resolved(*value, base) : ParameterValue(),
+                          fmt::format("{}:{}", problems.origin(), line)};
+  try {
+    Parameters(specs, {{name, given}});  // checks this value alone, for an error with its line
+    return given;
+  } catch (const ParameterError& error) {
+    problems.add_located(line, error.what() + problems.home_hint(name));
+    return std::nullopt;
+  }
+}
+
+// Reads the [parameters] of a scenario (null: it has none) for a program that takes `specs`. Adds each problem, with
+// its line, to `problems`; a parameter with a problem keeps its default. Resolves texts that are relative paths (".",
+// "..", "./x", "../x") against `base`.
+Parameters read_parameters(Problems& problems, const toml::table* table, const std::filesystem::path& base,
+                           const std::vector<ParameterSpec>& specs) {
+  std::map<std::string, Parameters::Given> good;
+  if (table == nullptr) return Parameters(specs, good);
+  for (const auto& [key, node] : *table) {
+    if (const auto given = read_parameter(problems, key, node, base, specs)) {
+      good.emplace(std::string(key.str()), *given);
+    }
+  }
+  return Parameters(specs, good);
 }
 
 }  // namespace
