@@ -2,6 +2,7 @@
 #include <rehearse_internal/capture/joint_graph.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -18,8 +19,6 @@
 #include "capture/joint/joint_matmul.h"
 #include "capture/joint/joint_outputs.h"
 #include "capture/joint/joint_recorder.h"
-#include "capture/joint/stated_facts.h"
-#include "capture/joint/tangent_layout.h"
 #include "capture/joint/tangent_reach.h"
 
 namespace rehearse::capture {
@@ -28,6 +27,79 @@ namespace {
 bool is_unbacked(const shapes::ShapeEnv& shapes, const std::string& name) {
   const auto& symbols = shapes.unbacked();
   return std::any_of(symbols.begin(), symbols.end(), [&](const auto& symbol) { return symbol.name == name; });
+}
+
+// Facts about run-time sizes that come up while a captured graph is interpreted, for example in an operator's backward.
+// The joint graph checks them. (The captured graph has its own nodes for the facts that it states itself.)
+class StatedFacts {
+ public:
+  // `shapes`: null if there are no symbols.
+  explicit StatedFacts(std::shared_ptr<shapes::ShapeEnv> shapes)
+      : shapes_(std::move(shapes)), checked_(shapes_ != nullptr ? shapes_->asserts().size() : 0) {}
+
+  // Adds to the end of the graph a check of each fact stated since the last call. Skips facts about sizes that no node
+  // has: those are internal to operators.
+  void add_checks(ExpressionNodes& expressions, graph::Graph& graph);
+
+ private:
+  const std::shared_ptr<shapes::ShapeEnv> shapes_;
+  std::size_t checked_;  // number of asserts of `shapes` that are done
+};
+
+void StatedFacts::add_checks(ExpressionNodes& expressions, graph::Graph& graph) {
+  if (shapes_ == nullptr) return;
+  for (; checked_ < shapes_->asserts().size(); ++checked_) {
+    const shapes::Guard& fact = shapes_->asserts()[checked_];
+    const std::vector<std::string> symbols = fact.condition.symbols();
+    const bool has_values = std::all_of(symbols.begin(), symbols.end(),
+                                        [&](const std::string& symbol) { return expressions.knows_symbol(symbol); });
+    if (!has_values) continue;
+    graph.call_function(
+        "torch.ops.aten._assert_scalar.default",
+        {expressions.truth_of(fact.condition), "Runtime assertion failed for expression " + fact.condition.text()});
+  }
+}
+
+// Strides as numbers; nothing if a symbol has no hint.
+std::optional<std::vector<std::int64_t>> stride_hints(const TensorSpec& spec, const shapes::ShapeEnv* shapes) {
+  std::vector<std::int64_t> hints;
+  for (const c10::SymInt& stride : spec.strides) {
+    const shapes::Expr expr = shapes::expr_of(stride);
+    const auto hint = expr.is_number() ? std::optional(expr.number()) : shapes ? shapes->hint(expr) : std::nullopt;
+    if (!hint) return std::nullopt;
+    hints.push_back(*hint);
+  }
+  return hints;
+}
+
+// The memory layout that a result's gradient is assumed to have: the same order of dimensions as the result. If strides
+// are symbols, their hints decide the order; without hints, the order is row-major.
+TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+  const auto hints = stride_hints(spec_of(result), shapes.get());
+  if (hints) return {.dim_order = outermost_first(*hints)};
+  TangentForm row_by_row{.dim_order = std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
+  std::iota(row_by_row.dim_order.begin(), row_by_row.dim_order.end(), 0);
+  return row_by_row;
+}
+
+// Describes a gradient of `result` in `form`.
+TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form) {
+  TensorSpec spec = spec_of(result);
+  const auto is_expanded = [&](std::int64_t dim) {
+    return !form.expanded.empty() && form.expanded[static_cast<std::size_t>(dim)];
+  };
+  std::vector<c10::SymInt> sizes;
+  for (const std::int64_t dim : form.dim_order) {
+    sizes.push_back(is_expanded(dim) ? c10::SymInt(1) : spec.sizes[static_cast<std::size_t>(dim)]);
+  }
+  const std::vector<c10::SymInt> strides = contiguous_strides(sizes);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    const std::int64_t dim = form.dim_order[i];
+    spec.strides[static_cast<std::size_t>(dim)] = is_expanded(dim) ? c10::SymInt(0) : strides[i];
+  }
+  spec.storage_offset = 0;
+  spec.requires_grad = false;
+  return spec;
 }
 
 // Runs a captured graph on fakes once, from its inputs to their gradients.

@@ -7,7 +7,6 @@
 #include <rehearse_internal/capture/joint_partition.h>
 #include <rehearse_internal/graph/dead_code.h>
 
-#include "capture/joint/subgraph_copy.h"
 #include "capture/joint/tangent_reach.h"
 
 namespace rehearse::capture {
@@ -84,6 +83,65 @@ Saved saved_of(const JointGraph& joint, const Sides& sides) {
     if (node->op() != Op::GetAttr) save(node);
   }
   return saved;
+}
+
+// Copies nodes of another module into a new module, one by one. The two modules share attributes.
+class SubgraphCopy {
+ public:
+  explicit SubgraphCopy(const graph::GraphModule& from) : from_(from) {}
+
+  // Adds a placeholder that stands for the node's value.
+  void take_as_input(const graph::Node& node);
+  // Copies the node. Its inputs must have been taken before, except attributes, which this function takes, too. Does
+  // nothing if the node was taken already.
+  void take(const graph::Node& node);
+  void return_list(const graph::List& outputs);
+
+  bool has(const graph::Node& node) const { return copies_.contains(&node); }
+  const std::shared_ptr<graph::GraphModule>& module() const { return module_; }
+
+ private:
+  graph::Argument mapped(graph::Node& node);
+  void share_attribute(const std::string& name);
+
+  const graph::GraphModule& from_;
+  std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
+  std::unordered_map<const graph::Node*, graph::Node*> copies_;
+};
+
+void SubgraphCopy::take_as_input(const graph::Node& node) {
+  graph::Node& input = module_->graph().placeholder(node.name(), node.name());
+  input.meta() = node.meta();
+  copies_.emplace(&node, &input);
+}
+
+void SubgraphCopy::take(const graph::Node& node) {
+  if (has(node)) return;
+  if (node.op() == graph::Op::GetAttr) share_attribute(node.target());
+  graph::Node& copy =
+      module_->graph().copy_node(node, [this](graph::Node& input) -> graph::Argument { return mapped(input); });
+  copies_.emplace(&node, &copy);
+}
+
+void SubgraphCopy::return_list(const graph::List& outputs) {
+  const graph::Argument result =
+      map_nodes(outputs, [this](graph::Node& node) -> graph::Argument { return mapped(node); });
+  module_->graph().output(result);
+}
+
+graph::Argument SubgraphCopy::mapped(graph::Node& node) {
+  if (node.op() == graph::Op::GetAttr) take(node);
+  const auto copy = copies_.find(&node);
+  if (copy == copies_.end()) throw graph::GraphError(node.name(), "", "is used on a side that does not have it");
+  return *copy->second;
+}
+
+void SubgraphCopy::share_attribute(const std::string& name) {
+  if (const graph::Attribute* attribute = from_.find_attribute(name)) {
+    module_->set_attribute(name, *attribute);
+  } else if (auto submodule = from_.find_submodule(name)) {
+    module_->set_submodule(name, std::move(submodule));
+  }
 }
 
 std::shared_ptr<graph::GraphModule> forward_of(const JointGraph& joint, const Sides& sides, const Saved& saved) {
