@@ -8,9 +8,42 @@
 
 #include <rehearse/graph/node.h>
 
-#include "graph/text/scanner.h"
-
 namespace rehearse::graph {
+
+// Reads the text form word by word and tracks the place. Errors are GraphErrors with that place.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  bool at_end();
+  bool next_is(std::string_view word);  // consumes nothing; `word` does not become the last word
+  bool take(std::string_view word);     // consumes `word` if it is next
+  void expect(std::string_view word);
+  std::string word();    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
+  std::string quoted();  // a string in double quotes
+  [[noreturn]] void fail(const std::string& message) const;  // at the beginning of the last word
+
+ private:
+  void skip_spaces();
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t last_ = 0;  // beginning of the last word
+};
+
+// Adds one level of nesting during its life. Limits recursion, so that no text can exhaust the stack.
+class Nesting {
+ public:
+  Nesting(int& depth, int limit, const Scanner& scanner) : depth_(depth) {
+    if (++depth_ > limit) scanner.fail("is nested deeper than " + std::to_string(limit));
+  }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  int& depth_;
+};
 
 // The nodes that the scanner has passed.
 using NodesByName = std::unordered_map<std::string, Node*>;
