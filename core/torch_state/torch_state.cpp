@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/torch_state/torch_state.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
@@ -19,8 +21,6 @@
 #include "torch_state/devices/rank_devices.h"
 #include "torch_state/fiber_record.h"
 #include "torch_state/inter_op_pool.h"
-#include "torch_state/process_settings.h"
-#include "torch_state/rank_generators.h"
 #include "torch_state/tcp_store.h"
 #include "torch_state/thread_exit.h"
 #include "torch_state/tls/tls_exchange.h"
@@ -52,6 +52,81 @@ void require_interposed(bool is_ours, const std::string& what) {
                         "the executable does not export " + what +
                             ". Link rehearse::core into the executable itself, with default symbol visibility and no "
                             "version script that hides it.");
+}
+
+// The settings of LibTorch that a TorchRankState changes for the whole process while it lives. Only one object may
+// exist: the constructor of a second one throws std::logic_error.
+class ProcessSettings {
+ public:
+  explicit ProcessSettings(bool single_threaded_ops);
+  ProcessSettings(const ProcessSettings&) = delete;
+  ProcessSettings& operator=(const ProcessSettings&) = delete;
+  ~ProcessSettings();
+
+ private:
+  int threads_before_ = 0;  // 0: not changed
+};
+
+std::atomic<bool> are_changed{false};
+
+ProcessSettings::ProcessSettings(bool single_threaded_ops) {
+  if (are_changed.exchange(true)) throw std::logic_error("rehearse: there already is a TorchRankState");
+  c10d::set_thread_isolation_mode(true);
+  if (!single_threaded_ops) return;
+  threads_before_ = at::get_num_threads();
+  at::set_num_threads(1);
+}
+
+ProcessSettings::~ProcessSettings() {
+  if (threads_before_ > 0) at::set_num_threads(threads_before_);
+  c10d::set_thread_isolation_mode(false);
+  are_changed = false;
+}
+
+// The default CPU generator of each rank.
+class RankGenerators {
+ public:
+  // `same_on_all_ranks`: if false, each rank gets its own seed, a function of `seed` and the rank.
+  RankGenerators(std::uint64_t seed, bool same_on_all_ranks) : seed_(seed), same_on_all_ranks_(same_on_all_ranks) {}
+
+  std::uint64_t seed_of(int rank) const noexcept;
+
+  // Makes a new, freshly seeded generator for the rank.
+  void renew(int rank);
+
+  // Throws std::out_of_range if the rank has no generator yet.
+  const at::Generator& of(int rank) const;
+
+ private:
+  const std::uint64_t seed_;
+  const bool same_on_all_ranks_;
+  std::vector<at::Generator> generators_;  // by rank
+};
+
+// SplitMix64: neighbouring inputs give unrelated seeds.
+std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
+  std::uint64_t x = seed + (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t RankGenerators::seed_of(int rank) const noexcept {
+  return same_on_all_ranks_ ? seed_ : seed_of_rank(seed_, rank);
+}
+
+void RankGenerators::renew(int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= generators_.size()) generators_.resize(index + 1);
+  generators_[index] = at::detail::createCPUGenerator(seed_of(rank));
+}
+
+const at::Generator& RankGenerators::of(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= generators_.size() || !generators_[index].defined()) {
+    throw std::out_of_range("rehearse: rank " + std::to_string(rank) + " has no generator yet");
+  }
+  return generators_[index];
 }
 
 }  // namespace

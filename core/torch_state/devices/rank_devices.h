@@ -5,11 +5,30 @@
 #include <vector>
 
 #include <c10/core/Device.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include "torch_state/devices/current_device.h"
 #include "torch_state/devices/device_generators.h"
 
 namespace rehearse::torch_state {
+
+// The current device of the calling thread, for one type of device.
+class CurrentDevice {
+ public:
+  using Exchange = int (*)(int device) noexcept;
+
+  // `exchange`: see TorchStateOptions::exchange_device. Throws TorchStateError if no library for this type is loaded.
+  CurrentDevice(c10::DeviceType type, Exchange exchange);
+
+  c10::DeviceIndex count() const noexcept { return guard_->deviceCount(); }
+
+  // Makes `device` current and returns the previous one, or -1 if the driver fails. A lost device must not break a
+  // switch; the next call that uses it will report the loss.
+  c10::DeviceIndex exchange(c10::DeviceIndex device) const noexcept;
+
+ private:
+  const c10::impl::DeviceGuardImplInterface* guard_;
+  const Exchange exchange_;
+};
 
 // The part of a switch that depends on a rank's device: the current device, and the default generators of devices.
 class RankDevices {
