@@ -13,4 +13,9 @@ namespace rehearse::compiler {
 // std::runtime_error with the reason if the graph cannot have a key.
 std::string cache_key(const BackendInput& input, const std::string& backend, const std::string& of_backend);
 
+// Identifies the code that compiles, by the build ids of Rehearse and LibTorch and by the processor instructions that
+// LibTorch's kernels use here. Includes all other loaded libraries, because they may define operators and derivatives.
+// Empty if Rehearse or LibTorch was linked without a build id.
+std::string program_id();
+
 }  // namespace rehearse::compiler

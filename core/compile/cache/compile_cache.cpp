@@ -11,15 +11,15 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <rehearse/graph/argument.h>
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/hash/fnv1a.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/cache/cache_key.h"
-#include "compile/cache/program_id.h"
-#include "compile/cache/stated_guards.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -51,6 +51,53 @@ std::string text_of(const graph::List& guards, const std::string& stored) {
   arguments.emplace_back(guards);
   module.graph().call_function("guards", std::move(arguments));
   return graph::to_text(module) + stored;
+}
+
+// Collects the guards that a compilation adds to the guards of the capture, for example by recording a backward. The
+// file of a stored graph contains these guards.
+class StatedGuards {
+ public:
+  // Make it before the graph is compiled. `shapes`: null for a graph without symbols.
+  explicit StatedGuards(std::shared_ptr<shapes::ShapeEnv> shapes);
+
+  // The guards added since this object was made. Throws std::runtime_error if compiling stated facts that a file cannot
+  // hold.
+  graph::List added() const;
+  // Adds guards from a file, in place of compiling. Throws std::exception if they cannot belong to the same graph.
+  void add(const graph::List& guards) const;
+
+ private:
+  std::shared_ptr<shapes::ShapeEnv> shapes_;
+  std::size_t guards_ = 0, asserts_ = 0, unbacked_ = 0;
+};
+
+StatedGuards::StatedGuards(std::shared_ptr<shapes::ShapeEnv> shapes) : shapes_(std::move(shapes)) {
+  if (shapes_ == nullptr) return;
+  guards_ = shapes_->guards().size();
+  asserts_ = shapes_->asserts().size();
+  unbacked_ = shapes_->unbacked().size();
+}
+
+graph::List StatedGuards::added() const {
+  graph::List list;
+  if (shapes_ == nullptr) return list;
+  if (shapes_->asserts().size() != asserts_ || shapes_->unbacked().size() != unbacked_) {
+    throw std::runtime_error("compiling it states something of sizes that are known only at run time");
+  }
+  for (std::size_t i = guards_; i < shapes_->guards().size(); ++i) {
+    const shapes::Guard& guard = shapes_->guards()[i];
+    list.push_back(graph::List{graph::SymExpr(guard.condition), guard.reason, guard.specialises});
+  }
+  return list;
+}
+
+void StatedGuards::add(const graph::List& guards) const {
+  for (const graph::Argument& each : guards) {
+    const auto& guard = each.as<graph::List>();
+    const shapes::Condition* condition = guard.at(0).as<graph::SymExpr>().condition();
+    if (shapes_ == nullptr || condition == nullptr) throw std::runtime_error("it has guards, and the graph no symbols");
+    shapes_->take_guard({*condition, guard.at(1).as<std::string>(), exec::CallSite::capture(), guard.at(2).as<bool>()});
+  }
 }
 
 CompiledGraph graph_of(const std::string& text, const BackendInput& input, Backend& backend) {

@@ -27,8 +27,6 @@
 #include <rehearse_internal/exec/build_id.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
-#include "compile/cache/program_id.h"
-
 namespace rehearse::compiler {
 namespace {
 
