@@ -16,10 +16,14 @@
 #include <torch/serialize/archive.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <rehearse/exec/call_site.h>
+#include <rehearse/hash/word_hash.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/comm/byte_tensors.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/job/checkpoint_journal.h>
 
-#include "checkpoint_notes.h"
 #include "run_name.h"
 
 namespace rehearse::elastic {
@@ -110,6 +114,47 @@ void load_module(torch::nn::Module& module, torch::serialize::InputArchive& arch
   }
   for (std::size_t i = 0; i < tensors.size() && !wrong.empty(); ++i) tensors[i].second.set_data(before[i]);
   TORCH_CHECK(wrong.empty(), "elastic::Checkpoint::load(): ", wrong, ", which is of another module");
+}
+
+std::uint64_t hash_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return 0;
+  const at::Tensor values = tensor.detach().cpu().contiguous();
+  WordHash hash(1);
+  hash.add(std::string_view(static_cast<const char*>(values.const_data_ptr()), values.nbytes()));
+  return hash.value();
+}
+
+std::vector<CheckpointJournal::TensorHash> hashes_of(const torch::nn::Module& module) {
+  const checks::Unwatched unwatched;
+  std::vector<CheckpointJournal::TensorHash> hashes;
+  for (const auto& each : module.named_parameters()) hashes.push_back({each.key(), hash_of(each.value())});
+  for (const auto& each : module.named_buffers()) hashes.push_back({each.key(), hash_of(each.value())});
+  return hashes;
+}
+
+RoundNumber number_of(const Round& round) { return {round.run(), round.number()}; }
+
+// These functions note in the journal of the world (CheckpointJournal), if there is one, what a Checkpoint does.
+
+// The calling rank has called save(), with `module` in the state after `steps` steps.
+void note_saved(const Round& round, const torch::nn::Module& module, std::int64_t steps) {
+  auto* const journal = exec::WorldLocal<CheckpointJournal>::find();
+  if (journal == nullptr) return;
+  CheckpointJournal::Saved saved{round.context().rank(), number_of(round), steps, round.group().rank() == 0, {}, {}};
+  if (journal->has_details()) {
+    saved.where = exec::CallSite::capture();
+    saved.tensors = hashes_of(module);
+  }
+  journal->add(std::move(saved));
+}
+
+// The calling rank has resumed from the checkpoint that the round `saved_in` saved after `steps` steps.
+void note_restored(const Round& round, int saved_in, std::int64_t steps) {
+  auto* const journal = exec::WorldLocal<CheckpointJournal>::find();
+  if (journal == nullptr) return;
+  CheckpointJournal::Restored restored{round.context().rank(), number_of(round), {round.run(), saved_in}, steps, {}};
+  if (journal->has_details()) restored.where = exec::CallSite::capture();
+  journal->add(std::move(restored));
 }
 
 }  // namespace
