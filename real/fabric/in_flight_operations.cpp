@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -10,7 +11,6 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/native_scope.h>
 
-#include "memory_ranges.h"
 #include "nccl/nccl_error.h"
 
 namespace rehearse::real {
@@ -35,6 +35,34 @@ std::exception_ptr failed_together(const InFlightOperation& operation, const std
 bool contains(const std::vector<const GroupComms*>& groups, const GroupComms& comms) {
   return std::find(groups.begin(), groups.end(), &comms) != groups.end();
 }
+
+// The memory of a set of dense tensors. overlap() takes time in proportion to the number of added tensors.
+class MemoryRanges {
+ public:
+  void add(std::span<const at::Tensor> tensors) {
+    for (const auto& tensor : tensors) {
+      if (tensor.nbytes() > 0) ranges_.push_back(range_of(tensor));
+    }
+  }
+
+  bool overlap(std::span<const at::Tensor> tensors) const {
+    return std::any_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
+      const auto [begin, end] = range_of(tensor);
+      return std::any_of(ranges_.begin(), ranges_.end(),
+                         [&](const auto& range) { return begin < range.second && range.first < end; });
+    });
+  }
+
+ private:
+  using Range = std::pair<std::uintptr_t, std::uintptr_t>;
+
+  static Range range_of(const at::Tensor& tensor) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+    return {begin, begin + tensor.nbytes()};
+  }
+
+  std::vector<Range> ranges_;
+};
 
 }  // namespace
 

@@ -10,7 +10,6 @@
 
 #include "nccl_error.h"
 #include "nccl_types.h"
-#include "pre_mul_sum.h"
 
 namespace rehearse::real {
 namespace {

@@ -12,6 +12,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/exec/machine_time.h>
@@ -28,7 +29,6 @@
 
 #include "process/backend/gloo_backend.h"
 #include "process/backend/nccl_backend.h"
-#include "process/noted_store.h"
 #include "process/process_check_options.h"
 #include "process/process_rank_context.h"
 #include "process/process_rendezvous.h"
@@ -73,6 +73,59 @@ MakeBelow backends_below(const RunRequest& request, const GlooDevices& interface
 std::string transport_of(const GlooDevices& interfaces, at::Device device) {
   const auto gloo = fmt::format("gloo ({})", describe(interfaces));
   return device.is_cpu() ? gloo : fmt::format("{} on GPUs, {} on the host", nccl_below(), gloo);
+}
+
+// A rank's handle of the job's store that records in the RankNote which keys the rank waits for. A rank that waits in
+// the store is blocked in the kernel, where a report could name nothing but poll(). Blocks and throws as
+// c10d::PrefixStore does.
+class NotedStore final : public c10d::PrefixStore {
+ public:
+  using PrefixStore::PrefixStore;
+
+  c10::intrusive_ptr<c10d::Store> clone() override;
+
+  std::vector<std::uint8_t> get(const std::string& key) override;
+  std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override;
+  std::vector<std::uint8_t> queuePop(const std::string& key, bool block) override;
+  void wait(const std::vector<std::string>& keys) override;
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
+};
+
+// Uses the words of the simulation's store: `store wait for key "id"`.
+std::string text_of(std::string_view what, const std::vector<std::string>& keys) {
+  return fmt::format("store {} {} \"{}\"", what, keys.size() == 1 ? "key" : "keys", fmt::join(keys, "\", \""));
+}
+
+std::string text_of_wait(const std::vector<std::string>& keys) { return text_of("wait for", keys); }
+
+c10::intrusive_ptr<c10d::Store> NotedStore::clone() {
+  return c10::make_intrusive<NotedStore>(prefix_, store_->clone());
+}
+
+std::vector<std::uint8_t> NotedStore::get(const std::string& key) {
+  const RankNote::Wait noted(text_of_wait({key}));
+  return PrefixStore::get(key);
+}
+
+std::vector<std::vector<std::uint8_t>> NotedStore::multiGet(const std::vector<std::string>& keys) {
+  const RankNote::Wait noted(text_of_wait(keys));
+  return PrefixStore::multiGet(keys);
+}
+
+std::vector<std::uint8_t> NotedStore::queuePop(const std::string& key, bool block) {
+  if (!block) return PrefixStore::queuePop(key, block);
+  const RankNote::Wait noted(text_of("queue pop from", {key}));
+  return PrefixStore::queuePop(key, block);
+}
+
+void NotedStore::wait(const std::vector<std::string>& keys) {
+  const RankNote::Wait noted(text_of_wait(keys));
+  PrefixStore::wait(keys);
+}
+
+void NotedStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
+  const RankNote::Wait noted(text_of_wait(keys));
+  PrefixStore::wait(keys, timeout);
 }
 
 // Everything that the rank's back ends use. Must outlive all of these back ends.

@@ -5,6 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse_internal/checks/rank_remarks.h>
@@ -24,10 +27,36 @@
 #include "runner/device_idle_policy.h"
 #include "runner/device_libraries.h"
 #include "runner/real_clock.h"
-#include "runner/warm_up.h"
 
 namespace rehearse::real {
 namespace {
+
+// While this object lives, backward passes run on the calling thread. Autograd may have no threads for devices: it
+// makes them at the process's first backward pass, and only if the process has devices by then.
+class WithoutThreads {
+ public:
+  WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(false); }
+  WithoutThreads(const WithoutThreads&) = delete;
+  WithoutThreads& operator=(const WithoutThreads&) = delete;
+  ~WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(had_); }
+
+ private:
+  const bool had_ = c10::AutogradState::get_tls_state().get_multithreading_enabled();
+};
+
+// Makes each of the first `devices` GPUs do a little of what ranks will do, including a backward pass, before any rank
+// exists. CUDA, cuBLAS and autograd create contexts, handles and threads when a process first needs them. Thus this
+// happens here, and not in a rank in the middle of its work. Blocks for about a second for each device.
+void warm_up_devices(int devices) {
+  const WithoutThreads without_threads;
+  for (int device = 0; device < devices; ++device) {
+    const at::Device where(at::kCUDA, static_cast<at::DeviceIndex>(device));
+    const c10::DeviceGuard guard(where);
+    const auto weight = at::ones({2, 2}, at::TensorOptions(where)).set_requires_grad(true);
+    at::mm(weight, weight).sum().backward();
+    static_cast<void>(weight.grad().cpu());
+  }
+}
 
 // Opens and tries everything that a run needs, so that the user learns what is missing before any rank begins.
 std::shared_ptr<NcclApi> nccl_for(int ranks) {
