@@ -54,6 +54,18 @@ void require_interposed(bool is_ours, const std::string& what) {
                             "version script that hides it.");
 }
 
+std::atomic<bool> are_changed{false};
+
+// SplitMix64: neighbouring inputs give unrelated seeds.
+std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
+  std::uint64_t x = seed + (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
 // The settings of LibTorch that a TorchRankState changes for the whole process while it lives. Only one object may
 // exist: the constructor of a second one throws std::logic_error.
 class ProcessSettings {
@@ -66,8 +78,6 @@ class ProcessSettings {
  private:
   int threads_before_ = 0;  // 0: not changed
 };
-
-std::atomic<bool> are_changed{false};
 
 ProcessSettings::ProcessSettings(bool single_threaded_ops) {
   if (are_changed.exchange(true)) throw std::logic_error("rehearse: there already is a TorchRankState");
@@ -103,14 +113,6 @@ class RankGenerators {
   std::vector<at::Generator> generators_;  // by rank
 };
 
-// SplitMix64: neighbouring inputs give unrelated seeds.
-std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
-  std::uint64_t x = seed + (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
 std::uint64_t RankGenerators::seed_of(int rank) const noexcept {
   return same_on_all_ranks_ ? seed_ : seed_of_rank(seed_, rank);
 }
@@ -128,8 +130,6 @@ const at::Generator& RankGenerators::of(int rank) const {
   }
   return generators_[index];
 }
-
-}  // namespace
 
 class TorchRankState::Impl {
  public:
