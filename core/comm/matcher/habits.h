@@ -19,8 +19,7 @@ class Habits {
   // A rank makes collectives of a group that several threads use. `race`: the threads do not take turns.
   void shares_with_threads(int rank, const std::string& group, bool race);
 
-  // A message whose receive has another label than its send. Its two ends are different roles, so both may be right:
-  // a stage of a pipeline, for example. Keeps the first such message of each group.
+  // A message whose ends have different labels, as stages of a pipeline may. Keeps the first of each group.
   void labels_differ(int sender, const std::string& group, const std::string& send, const std::string& recv);
 
   // Reports show remarks() always, and notes() if the run failed.
