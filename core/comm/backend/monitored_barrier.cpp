@@ -17,6 +17,7 @@ void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier
   group.check(*barrier);
   group.collectives().fail_monitored_barrier_of(barrier->rank());
   group.submit(barrier);
+  barrier->mark_asked();                       // the error below tells the rank how its barrier has ended
   if (barrier->incomplete()) barrier->wait();  // throws, because the world ends
   exec::this_rank::note_given_up(WorkObserver(*barrier));
   group.member(barrier->rank()).note(c10d::ErrorType::TIMEOUT);

@@ -2,6 +2,7 @@
 // Contract: once a rank has seen the end of a group's call in any way, it knows that its earlier collectives on that
 // group have ended. For earlier messages, the call must be a barrier. A monitored barrier says nothing about earlier
 // calls. Only calls whose end the rank cannot know get a remark.
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse {
 namespace {
@@ -125,6 +127,19 @@ TEST(Unwaited, MonitoredBarrierThatThrows_CoversNoEarlierCall) {
                 EXPECT_THROW(ctx.group()->monitoredBarrier({}), TimeoutError);
               }),
               ElementsAre(StartsWith("nobody waited for allreduce #1 on group \"world\" of rank 0")));
+}
+
+// Rank 0's error says that its barrier is over.
+TEST(Unwaited, MonitoredBarrierWithoutTime_IsKnownByItsError) {
+  for (const int first : {0, 1}) {
+    EXPECT_THAT(remarks_of([first](RankContext& ctx) {
+                  exec::this_rank::sleep_for(std::chrono::milliseconds(ctx.rank() == first ? 0 : 1));
+                  c10d::BarrierOptions barrier;
+                  barrier.timeout = std::chrono::milliseconds(0);
+                  EXPECT_THROW(ctx.group()->monitoredBarrier(barrier, false), CommError);
+                }),
+                IsEmpty());
+  }
 }
 
 TEST(Unwaited, Times_CountFromTheLastCallThatWasSeen) {
