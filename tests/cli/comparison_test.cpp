@@ -60,6 +60,22 @@ TEST(Comparison, OfEqualRuns_Agrees) {
   EXPECT_THAT(validation_text(one, other, comparison), HasSubstr("time     0 ns virtual  not measured\n"));
 }
 
+// A loss may be computed in float32 and stored as a double. The ranks' calls show in which dtypes the run computed.
+TEST(Comparison, Tolerance_IsThatOfTheCoarsestDtypeOfTheRun) {
+  const auto differences = [](std::vector<std::string> tensors, double other_loss) {
+    auto one = with_results("simulation", {{0, "loss", at::full({1}, 1.0, at::kDouble)}});
+    auto other = with_results("gloo", {{0, "loss", at::full({1}, other_loss, at::kDouble)}});
+    one.calls = other.calls = {call(0, 1, "allreduce(sum)")};
+    one.calls[0].tensors = other.calls[0].tensors = std::move(tensors);
+    return compare(one, other, {}).results.differences;
+  };
+  EXPECT_THAT(differences({"in float32[3]", "out float32[3]"}, 1 + 0x1p-22), IsEmpty());
+  EXPECT_THAT(differences({"in float32[3]", "out float32[3]"}, 1 + 0x1p-20), ElementsAre(HasSubstr("differs by")));
+  EXPECT_THAT(differences({"in float64[3]", "in int64[3]"}, 1 + 0x1p-22), ElementsAre(HasSubstr("differs by")));
+  EXPECT_THAT(differences({}, 1 + 0x1p-22), ElementsAre(HasSubstr("differs by")));
+  EXPECT_THAT(differences({"in int64[3]", "in bfloat16[]"}, 1 + 0x1p-7), IsEmpty());
+}
+
 TEST(Comparison, OtherOrderOfRanks_IsNoDifference_OtherOrderOfCallsIs) {
   auto one = run_named("simulation");
   one.calls = {call(0, 1, "a()"), call(1, 1, "a()"), call(0, 2, "b()"), call(1, 2, "b()")};

@@ -37,6 +37,20 @@ const KnownDtype* inexact(std::string_view name) {
   return found == kDtypes.end() ? nullptr : &*found;
 }
 
+// The coarsest dtype of the tensors that a run communicated, in "in float32[3]" and the like. A result of a finer dtype
+// may come from them, such as a loss that is stored as a double.
+double coarsest_epsilon(const ModeRun& run) {
+  double coarsest = 0;
+  for (const auto& call : run.calls) {
+    for (const std::string_view tensor : call.tensors) {
+      const auto name = tensor.substr(tensor.find(' ') + 1);
+      if (const auto* const dtype = inexact(name.substr(0, name.find('['))))
+        coarsest = std::max(coarsest, dtype->epsilon);
+    }
+  }
+  return coarsest;
+}
+
 std::vector<double> numbers_in(const sim::ListedResult& result, at::ScalarType type) {
   std::string bytes = result.bytes;
   auto tensor = at::from_blob(bytes.data(), {result.elements()}, at::TensorOptions(type));
@@ -67,7 +81,7 @@ double distance(const std::vector<double>& first, const std::vector<double>& sec
 class ResultComparer {
  public:
   ResultComparer(const ModeRun& one, const ModeRun& other, std::optional<double> tolerance, int ranks)
-      : one_(one), other_(other), tolerance_(tolerance), ranks_(ranks) {}
+      : one_(one), other_(other), tolerance_(tolerance), ranks_(ranks), epsilon_(coarsest_epsilon(one)) {}
 
   ResultComparison compare(bool to_the_end) {
     std::map<Key, const sim::ListedResult*> second;
@@ -110,7 +124,8 @@ class ResultComparer {
     const double apart =
         whole ? distance(numbers_in(first, dtype->type), numbers_in(second, dtype->type))
               : distance({first.least, first.most, first.norm}, {second.least, second.most, second.norm});
-    const double allowed = tolerance_.value_or(static_cast<double>(ranks_) * ranks_ * dtype->epsilon);
+    const double epsilon = std::max(epsilon_, dtype->epsilon);
+    const double allowed = tolerance_.value_or(static_cast<double>(ranks_) * ranks_ * epsilon);
     if (!(apart <= allowed)) {
       return differs(first,
                      fmt::format("differs by {:.2g} of its largest number; the tolerance is {:.2g}", apart, allowed));
@@ -130,6 +145,7 @@ class ResultComparer {
   const ModeRun& other_;
   const std::optional<double> tolerance_;
   const int ranks_;
+  const double epsilon_;
   ResultComparison comparison_;
 };
 

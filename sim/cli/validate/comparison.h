@@ -56,7 +56,8 @@ struct Comparison {
 CallComparison compare_calls(const ModeRun& one, const ModeRun& other, bool to_the_end);
 
 // `tolerance`: how far numbers may differ, relative to the largest number in both tensors; nothing: n * n * epsilon of
-// the dtype for n ranks. Values of a dtype that does not round, such as integers, must be equal. NaN equals NaN.
+// the coarsest dtype among the result and the tensors of the calls of `one`, for n ranks. Values of a dtype that does
+// not round, such as integers, must be equal. NaN equals NaN.
 ResultComparison compare_results(const ModeRun& one, const ModeRun& other, std::optional<double> tolerance, int ranks,
                                  bool to_the_end);
 
