@@ -20,7 +20,7 @@ inline constexpr std::string_view kGradientsName = "gradients";
 inline constexpr std::string_view kFiniteName = "finite";
 
 // The part of the checkers that a rank can do alone, for runs whose ranks cannot read each other's state. nullopt: no
-// finding. gradients_here() throws std::invalid_argument for a sharded model.
+// finding. gradients_here() is not for sharded models.
 std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState& state, const at::Generator& generator,
                                            const std::function<at::Tensor()>& loss, const CheckOptions& options);
 std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options);

@@ -15,6 +15,7 @@
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/parallel/fsdp.h>
 
 using rehearse::Parameters;
 using rehearse::RankContext;
@@ -29,6 +30,16 @@ REHEARSE_PROGRAM(tells){.summary = "says what it has come to, of random numbers"
                           ctx.result("sum", value);
                           ctx.result("rank", at::full({1}, ctx.rank(), at::kInt));
                         }};
+
+REHEARSE_PROGRAM(shards){.summary = "checks the gradients of a sharded model",
+                         .body = [](RankContext& ctx, const Parameters&) {
+                           torch::nn::Linear net(4, 4);
+                           rehearse::FullyShardedDataParallel fsdp(net, ctx.group());
+                           const auto loss = [](const at::Tensor& output) { return output.square().mean(); };
+                           const auto x = at::full({2, 4}, 0.5);
+                           loss(fsdp(x)).backward();
+                           ctx.check_gradients(fsdp, [&] { return loss(net(x)); });
+                         }};
 
 REHEARSE_PROGRAM(differs){.summary = "rank 1 sums up another shape", .body = [](RankContext& ctx, const Parameters&) {
                             auto value = at::full({ctx.rank() == 1 ? 3 : 2}, 1.0);

@@ -65,6 +65,11 @@ TEST_F(Validate, FloatingPointSums_AgreeWithinTheTolerance) {
   EXPECT_EQ(result["results_bit_equal"].get<int>() + result["results_within_tolerance"].get<int>(), 6);
 }
 
+// No rank of a real run has the whole model, so only the simulation checks it.
+TEST_F(Validate, GradientsOfAShardedModel_AreCheckedBySimulationOnly) {
+  expect_agreement(validated("shards", "", CLI_MODES_JOB), "OK", {});
+}
+
 TEST_F(Validate, CallsInAnotherOrder_AreTheSameMismatch) { expect_agreement(validated("swap"), "MISMATCH", {1}); }
 
 TEST_F(Validate, AnotherShape_IsTheSameMismatch) {
