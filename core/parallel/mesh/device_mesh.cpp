@@ -57,7 +57,8 @@ struct DeviceMesh::Root {
   struct Flattened {
     MeshLayout layout;
     Group own;
-    c10d::ProcessGroup* own_group;  // the process group in `own`
+    c10d::ProcessGroup* own_group;        // the process group in `own`
+    std::vector<std::string> dimensions;  // the flattened ones; empty if they have no names
   };
 
   RankContext& context;
@@ -167,6 +168,9 @@ DeviceMesh DeviceMesh::operator[](std::initializer_list<std::string_view> names)
 
 DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   const State& state = used();
+  const auto flat = names.size() == 1 ? state.root->flattened.find(names[0]) : state.root->flattened.end();
+  const bool is_root = !state.layout.names.empty() && state.layout.names == state.root->layout.names;
+  if (is_root && flat != state.root->flattened.end()) return slice(flat->second.dimensions).flatten(names[0]);
   const std::vector<std::size_t> dimensions = parallel::dimensions_of(names, state.layout);
   if (dimensions.size() == state.layout.sizes.size()) return *this;
   std::vector<Group> groups;
@@ -194,7 +198,7 @@ DeviceMesh DeviceMesh::flatten(std::string name) const {
     const MeshLayout layout{{state.layout.ranks_of_a_block()}, {name}, state.layout.blocks};
     Group own = make_groups(root.context, layout, root.name, name);
     c10d::ProcessGroup* const own_group = own.get().get();
-    known = root.flattened.emplace(name, Root::Flattened{layout, std::move(own), own_group}).first;
+    known = root.flattened.emplace(name, Root::Flattened{layout, std::move(own), own_group, state.layout.names}).first;
   }
   TORCH_CHECK_VALUE(known->second.layout.blocks == state.layout.blocks,
                     "DeviceMesh::flatten(): other dimensions have been flattened to \"", name,

@@ -95,7 +95,8 @@ class DeviceMesh {
   const Group& group() const;
   const Group& group(const MeshDimension& dimension) const;
 
-  // The mesh of some dimensions, named in the order of this mesh: mesh["tp"], mesh[{"dp", "tp"}]. Makes no groups.
+  // The mesh of some dimensions, named in the order of this mesh: mesh["tp"], mesh[{"dp", "tp"}]. The whole mesh also
+  // has its flattened dimensions, one at a time. Makes no groups.
   DeviceMesh operator[](std::string_view name) const;
   DeviceMesh operator[](std::initializer_list<std::string_view> names) const;
   DeviceMesh slice(const std::vector<std::string>& names) const;

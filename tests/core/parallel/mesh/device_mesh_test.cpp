@@ -159,7 +159,10 @@ TEST(DeviceMesh, Flattened_HasOneGroupForItsDimensionsAndIsMadeOnce) {
     EXPECT_EQ(both.local_rank(), ctx.rank() / 4 * 2 + ctx.rank() % 2);
     EXPECT_EQ((mesh[{"dp", "tp"}].flatten("dp_tp")), both);
     EXPECT_EQ(mesh["tp"].flatten("tp"), mesh["tp"]);
+    EXPECT_EQ(mesh["dp_tp"], both);
+    EXPECT_THROW(mesh["tp"]["dp_tp"], c10::ValueError);
     const DeviceMesh all = mesh.flatten("all");
+    EXPECT_EQ(mesh["all"], all);
     EXPECT_EQ(all.group().ranks(), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
     EXPECT_THROW((mesh[{"dp", "cp"}].flatten("dp_tp")), c10::ValueError);
     EXPECT_THROW((mesh[{"dp", "cp"}].flatten("tp")), c10::ValueError);
