@@ -116,7 +116,7 @@ void ShardedModel::watch() {
       of_storages_.add_parameter(parameters[i].name(), parameters[i].whole());
       add(parameters[i].whole(), {unit, i, false});
       add(parameters[i].mark(), {unit, i, true});
-      if (parameters[i].is_trained()) add_gradient_hooks(weak_from_this(), unit, i, *parameters[i].accumulator());
+      if (parameters[i].accumulator()) add_gradient_hooks(weak_from_this(), unit, i, *parameters[i].accumulator());
     }
   }
 }
@@ -136,11 +136,14 @@ void ShardedModel::require_idle(const char* call) const {
               depth_ > 0 ? "forward()" : "backward()", ". Call it between the two and the optimizer's step");
 }
 
-void ShardedModel::require_unchanged() const {
-  for (const auto& unit : units_) {
-    for (const auto& each : unit.parameters()) {
+// Takes over changes of requires_grad, as PyTorch does, and refuses others. If the ranks' changes differ, they could
+// sum the gradients of different parameters; so the unit's calls name theirs.
+void ShardedModel::look_for_changes() {
+  for (auto& unit : units_) {
+    for (auto& each : unit.parameters()) {
       each.require_values(unit.text(), "forward()");
       each.require_unchanged(unit.text());
+      if (each.follow_requires_grad()) unit.name_parameters_in_calls();
     }
   }
   const auto now = module_->parameters();
@@ -159,7 +162,7 @@ void ShardedModel::begin_forward() {
               "FSDP: forward() is called by the function given to RankContext::check_gradients(), which one ",
               "rank alone runs. Compute the loss of all ranks' parts with the module itself");
   if (depth_ == 0 && !is_in_backward()) {
-    require_unchanged();
+    look_for_changes();
     for (auto& unit : units_) unit.free();  // an optimizer may have stepped since the last forward
     order_.clear();
     next_in_order_ = 0;

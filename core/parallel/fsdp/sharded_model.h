@@ -93,7 +93,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   bool is_freed_by(std::size_t unit, std::size_t by) const;
   bool is_freed_after_forward(const ShardedUnit& unit) const;
   void require_usable(const char* call) const;
-  void require_unchanged() const;
+  void look_for_changes();
   [[noreturn]] void refuse(const GuardedTensor& guarded, const c10::OperatorHandle& op, bool is_written) const;
 
   // Steps of a backward.

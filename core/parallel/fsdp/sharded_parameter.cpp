@@ -66,9 +66,11 @@ ShardedParameter::ShardedParameter(NamedParameter parameter, const std::string& 
   refuse_when_freed(mark_, refusal("the gradient of", name(), unit));
   free_storage(tensor_);
   free_storage(mark_);
-  if (!trained_) return;
+  if (!torch::autograd::isDifferentiableType(tensor_.scalar_type())) return;
+  tensor_.set_requires_grad(true);
   accumulator_ = torch::autograd::impl::grad_accumulator(tensor_);
-  take_gradient();
+  tensor_.set_requires_grad(trained_);
+  if (trained_) take_gradient();
 }
 
 void ShardedParameter::require_values(const std::string& unit, const char* call) const {
@@ -132,12 +134,16 @@ void ShardedParameter::require_unchanged(const std::string& unit) const {
               "\" of ", unit,
               " other elements since it was sharded, and they would never be trained. Change the module before "
               "FullyShardedDataParallel is made, or load a state dict into that");
-  TORCH_CHECK(tensor_.requires_grad() == trained_, "FSDP: requires_grad of parameter \"", name(), "\" of ", unit,
-              " was ", trained_ ? "on" : "off", " when it was sharded, and is ", trained_ ? "off" : "on",
-              " now. Freeze parameters before FullyShardedDataParallel is made");
-  TORCH_CHECK(shard_.requires_grad() == trained_, "FSDP: requires_grad of the shard of parameter \"", name(), "\" of ",
-              unit, " was ", trained_ ? "on" : "off", " when it was made, and is ", trained_ ? "off" : "on",
-              " now. Freeze parameters before FullyShardedDataParallel is made");
+}
+
+bool ShardedParameter::follow_requires_grad() {
+  if (tensor_.requires_grad() == trained_ && shard_.requires_grad() == trained_) return false;
+  trained_ = !trained_;
+  tensor_.set_requires_grad(trained_);
+  shard_.set_requires_grad(trained_);
+  if (!trained_) clear_mark();
+  if (trained_ && !tensor_.grad().defined()) tensor_.mutable_grad() = mark_;
+  return true;
 }
 
 }  // namespace rehearse::parallel

@@ -47,7 +47,11 @@ class ShardedParameter {
   void require_values(const std::string& unit, const char* call) const;
   bool is_trained() const noexcept { return tensor_.requires_grad(); }
 
-  // The node that accumulates the whole's gradient; null for a frozen parameter. Kept alive, so that its hooks stay.
+  // Takes over a change of requires_grad of the module's tensor or of the shard. Returns whether there was one.
+  bool follow_requires_grad();
+
+  // The node that accumulates the whole's gradient, also for a frozen parameter; null if its dtype has no gradients.
+  // Kept alive, so that its hooks stay.
   const std::shared_ptr<torch::autograd::Node>& accumulator() const noexcept { return accumulator_; }
 
   void fill();
@@ -73,8 +77,7 @@ class ShardedParameter {
 
   void add_to_shard(const at::Tensor& gradient) const;
 
-  // Throws c10::Error if other code has given the module's tensor other memory, other sizes, or another requires_grad,
-  // or has given the shard another requires_grad.
+  // Throws c10::Error if other code has given the module's tensor other memory or other sizes.
   void require_unchanged(const std::string& unit) const;
 
  private:

@@ -16,10 +16,14 @@ namespace rehearse_test {
 // The units "first", "second" and "third" of an Mlp.
 inline const rehearse::UnitPolicy kEachLinear = rehearse::UnitPolicy::of_type<torch::nn::LinearImpl>();
 
-// This rank's rows of each tensor, cut as torch.chunk() does.
+// This rank's rows of each tensor, cut as torch.chunk() does. Undefined tensors stay undefined.
 inline std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& tensors, const rehearse::RankContext& ctx) {
   std::vector<at::Tensor> rows;
   for (const auto& each : tensors) {
+    if (!each.defined()) {
+      rows.emplace_back();
+      continue;
+    }
     const std::int64_t chunk = (each.size(0) + ctx.size() - 1) / ctx.size();
     const std::int64_t from = std::min(ctx.rank() * chunk, each.size(0));
     rows.push_back(each.narrow(0, from, std::min(from + chunk, each.size(0)) - from));

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
@@ -12,6 +14,7 @@
 #include <rehearse/parallel/fsdp.h>
 
 #include "core/parallel/ddp_fixture.h"
+#include "core/parallel/fsdp/fsdp_fixture.h"
 #include "core/parallel/fsdp/reference_models.h"
 
 namespace {
@@ -157,6 +160,71 @@ TEST(FsdpUnits, Policies_CutTheModule) {
     EXPECT_EQ(units_of(UnitPolicy::named({"third"})),
               "[] first.weight first.bias second.weight second.bias;[third] third.weight third.bias;");
   });
+}
+
+// Which parameters are frozen in each step: 1 is frozen.
+const std::vector<std::string> kFrozen = {"000001", "001100", "001100", "000000", "111110", "000100", "000001"};
+
+// Steps with frozen parameters; even steps change requires_grad of `parameters`, odd ones that of `others`.
+template <class Step>
+void freeze_and_step(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& others, Step&& step) {
+  for (std::size_t i = 0; i < kFrozen.size(); ++i) {
+    const auto& changed = i % 2 == 0 ? parameters : others;
+    for (std::size_t each = 0; each < changed.size(); ++each)
+      at::Tensor(changed[each]).set_requires_grad(kFrozen[i][each] == '0');
+    step(static_cast<int>(i));
+  }
+}
+
+// Staged unfreezing, GANs. One step accumulates its gradients by two backwards.
+TEST(FsdpTraining, FrozenBetweenSteps_EqualsOneProcess) {
+  for (const int ranks : {1, 2, 3}) {
+    std::vector<std::vector<at::Tensor>> expected;
+    Mlp alone;
+    fill(*alone);
+    torch::optim::SGD of_alone(alone->parameters(), 0.0625);
+    freeze_and_step(alone->parameters(), alone->parameters(), [&](int step) {
+      alone->zero_grad();
+      for (const int part : {step, step + (step == 2 ? 1 : 0)})
+        (alone(whole_batch(ranks, part)).square().sum() / ranks).backward();
+      expected.push_back(gradient_copies(alone->parameters()));
+      of_alone.step();
+    });
+    run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
+      Mlp net;
+      fill(*net);
+      net->third->bias.requires_grad_(false);
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = UnitPolicy::of_type<torch::nn::LinearImpl>()});
+      torch::optim::SGD sgd(fsdp.parameters(), 0.0625);
+      freeze_and_step(net->parameters(), fsdp.parameters(), [&](int step) {
+        fsdp.zero_grad();
+        {
+          const auto guard = fsdp.no_sync();
+          fsdp(batch_of(ctx.rank(), step)).square().sum().backward();
+        }
+        fsdp(batch_of(ctx.rank(), step + (step == 2 ? 1 : 0))).square().sum().backward();
+        EXPECT_TRUE(close(gradient_copies(fsdp.parameters()), rows_of(expected[static_cast<std::size_t>(step)], ctx)))
+            << "step " << step << " of " << ranks << " ranks";
+        sgd.step();
+      });
+    });
+  }
+}
+
+// Gradients of two parameters of one size must not be added up.
+TEST(FsdpTraining, OtherParametersFrozenOnARank_AreAMismatch) {
+  const auto verdict_of = [](bool alike) {
+    return rehearse::World({.ranks = 2})
+        .run([&](RankContext& ctx) {
+          torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::Linear(4, 4));
+          FullyShardedDataParallel fsdp(net, ctx.group());
+          net->parameters()[alike || ctx.rank() == 0 ? 0 : 2].requires_grad_(false);
+          fsdp(at::ones({2, 4})).sum().backward();
+        })
+        .verdict;
+  };
+  EXPECT_EQ(verdict_of(true), rehearse::Verdict::ok);
+  EXPECT_EQ(verdict_of(false), rehearse::Verdict::mismatch);
 }
 
 // The forward frees a unit as soon as the next unit begins. When the forward ends, it frees the last unit. The backward
