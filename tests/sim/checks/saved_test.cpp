@@ -190,6 +190,21 @@ TEST(Saved, OfShards_IsThatOfTheirRows) {
   EXPECT_FALSE(other.remarks.empty());
 }
 
+// The state of an optimizer has names, so the ranks can be compared, too.
+TEST(Saved, StateOfAnOptimizer_IsComparedBetweenRanks) {
+  const auto report = run([](RankContext& ctx) {
+    Job job;
+    job.step(ctx);
+    ctx.check_replicas(job.optimizer);
+    auto& options = static_cast<torch::optim::AdamOptions&>(job.optimizer.param_groups()[0].options());
+    if (ctx.rank() == 1) options.lr(0.5);
+    ctx.check_replicas(job.optimizer);
+  });
+  EXPECT_TRUE(report.headline.starts_with(
+      "replicas differ in check #2: rank 1 has a different \"options of group 0.lr\" than ranks 0,2-3"))
+      << report.headline;
+}
+
 TEST(Saved, ATextThatIsNoRecord_IsRefused) {
   const auto report = run([](RankContext& ctx) { ctx.check_saved({"nothing"}, {{{"a", at::ones({1})}}}); }, 1);
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
