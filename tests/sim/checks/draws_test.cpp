@@ -151,6 +151,24 @@ TEST(Draws, ThatShouldDiffer) {
   EXPECT_EQ(report.findings.at(0).ranks, (std::vector<int>{1, 2}));
 }
 
+// A mesh of 2 x 2. The ranks of a tensor parallel pair need the same dropout, the pairs different ones.
+TEST(Draws, OfAMeshWithOneSeed_AreFound) {
+  const auto train = [](bool one_seed) {
+    return run([one_seed](RankContext& ctx) {
+      const int pair = ctx.rank() / 2, place = ctx.rank() % 2;
+      ctx.generator().set_current_seed(one_seed ? 100u : 100u + static_cast<unsigned>(pair));
+      at::rand({3});
+      ctx.check_draws(Draws::same, {.name = pair == 0 ? "pair 0" : "pair 1", .ranks = {2 * pair, 2 * pair + 1}});
+      ctx.check_draws(Draws::different, {.name = place == 0 ? "data 0" : "data 1", .ranks = {place, place + 2}});
+    });
+  };
+  const auto right = train(false);
+  EXPECT_EQ(right.verdict, Verdict::ok) << right.headline;
+  EXPECT_EQ(right.checks.at("pair 1") + right.checks.at("data 1"), 2u);
+  const auto report = train(true);
+  EXPECT_NE(report.headline.find("draw the same numbers (seeded with 100)"), std::string::npos) << report.headline;
+}
+
 // The default: every rank begins with the world's seed, as after torch.manual_seed() in each process.
 TEST(Draws, ThatShouldDiffer_WithoutSeedsOfTheirOwn) {
   const auto report = run([](RankContext& ctx) {

@@ -15,6 +15,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/parallel/fsdp.h>
 
@@ -102,6 +103,34 @@ TEST(Steps, OfDdpAndFsdp_AreThoseOfOneProcess) {
       EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
       EXPECT_EQ(report.checks.at("steps"), 5u);
     }
+  }
+}
+
+// Ranks reach the check in every order. Two shards have two replicas each.
+TEST(Steps, OfARightRun_AreSilentUnderManySchedules) {
+  WorldOptions options;
+  options.ranks = 4;
+  options.preempt = true;
+  options.network.jitter = 0.5;
+  for (options.seed = 1; options.seed <= 10; ++options.seed) {
+    const auto report = World(options).run([](RankContext& ctx) {
+      Twins twins;
+      const DeviceMesh mesh(ctx, {2, 2});
+      FullyShardedDataParallel fsdp(twins.net, mesh);
+      torch::optim::Adam optimizer(fsdp.parameters(), 1e-2), of_one(twins.one->parameters(), 1e-2);
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grad();
+        fsdp(part_of(ctx.rank(), step)).pow(2).mean().backward();
+        optimizer.step();
+        ctx.check_step(fsdp, twins.one, [&] {
+          of_one.zero_grad();
+          loss_of(twins.one, all_parts(ctx.size(), step)).backward();
+          of_one.step();
+        });
+      }
+    });
+    ASSERT_EQ(report.verdict, Verdict::ok) << options.seed << ": " << report.headline;
+    ASSERT_EQ(report.checks.at("steps"), 3u);
   }
 }
 
