@@ -6,6 +6,7 @@
 #include <ctime>
 #include <mutex>
 
+#include <ATen/ops/ones.h>
 #include <sys/time.h>
 
 #include <rehearse_internal/exec/this_rank.h>
@@ -66,6 +67,26 @@ TEST(ClockJump, OfAllClocks_IsTheMonotonicOnesToo) {
     EXPECT_LT(ctx.now(), VirtualTime(hours(1)));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// Each rank drops requests that are too old by its own clock, or all take the decision of rank 0. Only a jump shows the
+// difference.
+Report serve(bool own_clock, const std::vector<std::string>& faults) {
+  return run(faults, [own_clock](RankContext& ctx) {
+    const auto arrived = system_clock::now();
+    ctx.group().barrier()->wait();
+    auto kept = at::full({1}, system_clock::now() - arrived < milliseconds(500) ? 4 : 1, at::kLong);
+    if (!own_clock) ctx.group().broadcast(kept)->wait();
+    auto batch = at::ones({kept.item<std::int64_t>()});
+    ctx.group().allreduce(batch)->wait();
+  });
+}
+
+TEST(ClockJump, OfARankThatDropsRequestsByItsOwnClock_IsAMismatch) {
+  EXPECT_EQ(serve(true, {}).verdict, Verdict::ok);
+  EXPECT_EQ(serve(false, {"clock_jump rank=1 at=barrier#1 by=1h"}).verdict, Verdict::ok);
+  const auto report = serve(true, {"clock_jump rank=1 at=barrier#1 by=1h"});
+  EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
 }
 
 // A deadline by the wall clock is over at once; one by the monotonic clock is not.
