@@ -334,8 +334,13 @@ std::vector<ReferencePart> reference_step(const ModelState& reference, at::Gener
 std::optional<StateFinding> evaluate(const StepRound& round) {
   if (!round.is_full()) return std::nullopt;
   const auto& shown = round.shown;
-  GradientsRound changes{round.key,  round.name, round.number, round.of,
-                         round.here, true,       true,         {shown.table, {}, "step"}};
+  GradientsRound changes{.key = round.key,
+                         .name = round.name,
+                         .number = round.number,
+                         .of = round.of,
+                         .here = round.here,
+                         .needs_all = true,
+                         .shown = {shown.table, {}, "step"}};
   auto& rows = changes.shown.table.rows();
   std::erase_if(rows, [](const auto& row) { return row.is_part; });  // the table has their wholes, too
   Judge judge{shown.tolerance};
