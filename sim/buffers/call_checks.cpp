@@ -22,6 +22,10 @@ CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor
     });
   }
   if (sharing) calls_->add(sharing_.emplace(executor));
+  if (on) {
+    calls_->add(training_.emplace(options.ranks));
+    lent_training_.emplace(*training_);
+  }
   communication.interceptor = &*calls_;
   fabric.ask_before_moving(&*calls_);
 }
@@ -30,7 +34,8 @@ std::unique_ptr<operators::OperatorWatcher> CallChecks::watch_main_of(int rank) 
   return buffers_ ? buffers_->watch_fiber_of(rank) : nullptr;
 }
 
-std::vector<int> CallChecks::blamed() const {
+std::vector<int> CallChecks::conclude(checks::RankRemarks& remarks) const {
+  if (training_) training_->leave_to(remarks);
   if (buffers_ && !buffers_->blamed().empty()) return buffers_->blamed();
   return sharing_ ? sharing_->blamed() : std::vector<int>();
 }

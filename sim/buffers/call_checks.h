@@ -7,9 +7,11 @@
 
 #include <rehearse/sim/world_options.h>
 #include <rehearse_internal/comm/communicator_options.h>
+#include <rehearse_internal/exec/world_local.h>
 
 #include "buffer_check.h"
 #include "call_watch.h"
+#include "lone_training.h"
 #include "sharing_check.h"
 
 namespace rehearse::sim {
@@ -30,13 +32,16 @@ class CallChecks {
   // constructor makes sure that they have watchers.
   std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
 
-  // The ranks at fault, if a checker ended the world; ascending.
-  std::vector<int> blamed() const;
+  // Call this after the run. Leaves remarks about ranks. Returns the ranks at fault, if a checker ended the world;
+  // ascending.
+  std::vector<int> conclude(checks::RankRemarks& remarks) const;
 
  private:
   std::optional<CallWatch> calls_;
   std::optional<BufferCheck> buffers_;
   std::optional<SharingCheck> sharing_;
+  std::optional<LoneTraining> training_;
+  std::optional<exec::WorldLocal<LoneTraining>::Lent> lent_training_;
 };
 
 }  // namespace rehearse::sim

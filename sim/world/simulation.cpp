@@ -234,7 +234,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   });
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().compare_what_is_left();
   record->findings = state_checks.of_world().findings();
-  record->blamed = call_checks.blamed();
+  record->blamed = call_checks.conclude(remarks);
   record->notes = remarks.notes();
   record->check_remarks = state_checks.of_world().remarks();
   for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lone_training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::int64_t kFew = 8;
+
+std::int64_t elements_with_gradients(const torch::optim::Optimizer& optimizer) {
+  std::int64_t elements = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) elements += parameter.grad().defined() ? parameter.numel() : 0;
+  }
+  return elements;
+}
+
+// `name`: the mangled name of LibTorch's function, which ours replaces.
+template <class Optimizer>
+at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure closure, const char* name) {
+  auto* const training = exec::this_rank::is_fiber() ? exec::WorldLocal<LoneTraining>::find() : nullptr;
+  if (training != nullptr) training->step(exec::this_rank::rank(), elements_with_gradients(optimizer));
+  static void* const of_libtorch = ::dlsym(RTLD_NEXT, name);
+  using Step = at::Tensor (*)(Optimizer*, torch::optim::Optimizer::LossClosure);
+  return reinterpret_cast<Step>(of_libtorch)(&optimizer, std::move(closure));
+}
+
+}  // namespace
+
+void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
+  if (call.title.group->ranks.size() < 2) return;
+  auto& rank = ranks_[static_cast<std::size_t>(call.rank)];
+  for (const auto& buffer : call.buffers) rank.since_step = std::max(rank.since_step, buffer.numel);
+}
+
+void LoneTraining::step(int rank, std::int64_t parameters) {
+  auto& of = ranks_[static_cast<std::size_t>(rank)];
+  if (of.steps++ > 0) of.between = std::max(of.between, of.since_step);
+  of.since_step = 0;
+  of.parameters = std::max(of.parameters, parameters);
+}
+
+bool LoneTraining::is_lone(const OfRank& rank) {
+  return rank.steps > 1 && rank.parameters > kFew && rank.between <= kFew;
+}
+
+void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
+  if (std::count_if(ranks_.begin(), ranks_.end(), is_lone) < 2) return;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto& of = ranks_[i];
+    if (!is_lone(of)) continue;
+    remarks.remark(static_cast<int>(i),
+                   fmt::format("stepped an optimizer of {} parameters {} times, and between the steps no call carried "
+                               "more than a few numbers, so nobody reduced the gradients",
+                               of.parameters, of.steps));
+  }
+}
+
+}  // namespace rehearse::sim
+
+// These definitions replace LibTorch's functions, because the executable's definition takes precedence over a
+// library's. LibTorch's optimizers have no hook.
+namespace torch::optim {
+
+using rehearse::sim::noted_step;
+
+at::Tensor SGD::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim3SGD4stepESt8functionIFN2at6TensorEvEE");
+}
+at::Tensor Adam::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim4Adam4stepESt8functionIFN2at6TensorEvEE");
+}
+at::Tensor AdamW::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim5AdamW4stepESt8functionIFN2at6TensorEvEE");
+}
+at::Tensor Adagrad::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim7Adagrad4stepESt8functionIFN2at6TensorEvEE");
+}
+at::Tensor RMSprop::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim7RMSprop4stepESt8functionIFN2at6TensorEvEE");
+}
+at::Tensor LBFGS::step(LossClosure closure) {
+  return noted_step(*this, std::move(closure), "_ZN5torch5optim5LBFGS4stepESt8functionIFN2at6TensorEvEE");
+}
+
+}  // namespace torch::optim
