@@ -168,5 +168,27 @@ TEST(Group, Empty_EveryCallSaysThatTheRankIsNoMember) {
   }
 }
 
+// Without a backward, a gradient is an undefined tensor.
+TEST(Group, UndefinedTensor_IsRefusedWithTheNameOfTheCall) {
+  const Group group;
+  const at::Tensor undefined, one = at::ones({1});
+  const auto refused = [](const char* call, const auto& make) {
+    try {
+      make();
+      FAIL() << call;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(error.what(),
+                "Group::" + std::string(call) +
+                    "() was given an undefined tensor; a gradient is undefined if no backward has reached it");
+    }
+  };
+  refused("allreduce", [&] { group.allreduce(undefined); });
+  refused("broadcast", [&] { group.broadcast(undefined, 0); });
+  refused("allgather", [&] { group.allgather({one, undefined}, one); });
+  refused("reduce_scatter", [&] { group.reduce_scatter(undefined, {one}); });
+  refused("alltoall", [&] { group.alltoall(one, undefined); });
+  refused("send", [&] { group.send(undefined, 0); });
+}
+
 }  // namespace
 }  // namespace rehearse
