@@ -5,13 +5,27 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <rehearse/graph/split.h>
 
-#include "graph/passes/ordered_set.h"
-
 namespace rehearse::graph {
+
+// A set that iterates in insertion order.
+template <class T>
+class OrderedSet {
+ public:
+  void insert(const T& item) {
+    if (known_.insert(item).second) items_.push_back(item);
+  }
+  bool contains(const T& item) const { return known_.contains(item); }
+  const std::vector<T>& items() const noexcept { return items_; }
+
+ private:
+  std::vector<T> items_;
+  std::unordered_set<T> known_;
+};
 
 // The first half of a split: decides which node goes where, and what each partition takes and returns.
 class PartitionPlan {
