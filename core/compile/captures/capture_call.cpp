@@ -22,7 +22,7 @@
 #include "compile/captures/captured_use.h"
 #include "compile/captures/fixed_marks.h"
 #include "compile/captures/resolve_left_fakes.h"
-#include "compile/guards/saved_state.h"
+#include "compile/guards/global_state.h"
 #include "compile/guards/watch_list.h"
 #include "compile/partitions/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
