@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compile/call.h"
-#include "compile/segments/segmented.h"
+#include "compile/segments/segmented_capture.h"
 
 namespace rehearse::compiler {
 

@@ -3,18 +3,46 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/operators/storage_of.h>
 
-#include "compile/segments/branch_key.h"
-
 namespace rehearse::compiler {
 namespace {
+
+std::string key_of_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "no tensor";
+  return fmt::format("{}[{}] strides [{}] on {}{}", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes(), ", "), fmt::join(tensor.strides(), ", "), tensor.device().str(),
+                     tensor.requires_grad() ? ", requires grad" : "");
+}
+
+// The keys identify branches, also in messages. The key of a number that was read is its value, exact for floats.
+std::string key_of(const c10::IValue& number) {
+  if (number.isBool()) return number.toBool() ? "true" : "false";
+  if (number.isInt()) return std::to_string(number.toInt());
+  if (number.isDouble()) return fmt::format("{}", number.toDouble());
+  if (number.isComplexDouble()) {
+    const c10::complex<double> complex = number.toComplexDouble();
+    return fmt::format("{} + {}i", complex.real(), complex.imag());
+  }
+  throw std::logic_error("a read gave a " + number.tagKind());
+}
+
+// The key of a region's result consists of its numbers, and of dtype, device, sizes, strides and requires_grad of its
+// tensors.
+std::string key_of(capture::RegionResult& result) {
+  std::string key = result.constants();
+  for (const at::Tensor& tensor : result.tensors()) key += (key.empty() ? "" : "; ") + key_of_tensor(tensor);
+  return key;
+}
 
 struct Nature {  // the properties of a tensor that later segments expect not to change
   bool requires_grad;

@@ -119,4 +119,12 @@ class SegmentedCapture final : public capture::SegmentListener {
   bool broken_ = false;  // see is_broken(); also true while a step runs
 };
 
+// One call that runs the user's code segment by segment.
+struct Segmented {
+  std::shared_ptr<SegmentTree> tree;
+  SegmentRun& run;
+  SegmentOwner owner;
+  SegmentedCapture capture{*tree, owner, run};
+};
+
 }  // namespace rehearse::compiler
