@@ -104,7 +104,53 @@ c10::intrusive_ptr<c10d::Store> store_of_next(c10d::ProcessGroup& group, const s
   return c10::make_intrusive<c10d::PrefixStore>(std::to_string(number), store);
 }
 
+constexpr std::uint64_t kCompiled = 0;
+constexpr std::uint64_t kFailed = 1;
+constexpr std::uint64_t kRunsOnce = 2;
+
+bool runs_once(const CompileOutcome& outcome) { return std::holds_alternative<RunsOnce>(outcome); }
+
 }  // namespace
+
+StoreGather::StoreGather(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size)
+    : store_(std::move(store)), name_(std::move(name)), rank_(rank), size_(size) {
+  if (store_ == nullptr) {
+    throw CompileError(
+        fmt::format("ranks cannot agree on what they compile (\"{}\"): the group has neither a back end for tensors of "
+                    "the CPU that "
+                    "makes groups of groups, nor a store",
+                    name_));
+  }
+}
+
+std::string StoreGather::key(int rank, std::int64_t number) const {
+  return fmt::format("{}/{} of rank {}", name_, number, rank);
+}
+
+std::vector<std::string> StoreGather::gather(const std::string& payload, const std::string& step) {
+  const auto number = store_->add(fmt::format("{}/count of rank {}", name_, rank_), 1);
+  ByteWriter writer;
+  writer.text(step);
+  writer.text(payload);
+  const std::string mine = writer.take();
+  store_->set(key(rank_, number), std::vector<std::uint8_t>(mine.begin(), mine.end()));
+  std::vector<std::string> payloads;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto bytes = store_->get(key(rank, number));
+    const std::string given(bytes.begin(), bytes.end());
+    ByteReader reader(given, fmt::format("rank {} in the {} (\"{}\")", rank, step, name_));
+    if (const auto other = reader.text(); other != step) {
+      throw CompileError(
+          fmt::format("ranks of \"{}\" are at different steps of a compilation: rank {} at the {}, rank {} at the {}",
+                      name_, rank_, step, rank, other));
+    }
+    payloads.push_back(reader.text());
+    reader.finish();
+  }
+  // Every rank has sent its message of this round, so every rank has read all messages of the previous round.
+  if (number > 1) store_->deleteKey(key(rank_, number - 1));
+  return payloads;
+}
 
 std::vector<int> world_ranks_of(c10d::ProcessGroup& group) {
   const auto backend = cpu_backend(group);
@@ -211,6 +257,63 @@ std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, c
   std::vector<GraphHash> hashes = agree(outcomes, ranks, label);
   refusal_ = hashes.empty() ? first_refusal(outcomes, ranks) : "";
   return hashes;
+}
+
+std::string encode(const CompileOutcome& outcome) {
+  ByteWriter writer;
+  if (const auto* const hash = std::get_if<GraphHash>(&outcome)) {
+    writer.number(kCompiled);
+    writer.number(hash->value);
+  } else if (const auto* const once = std::get_if<RunsOnce>(&outcome)) {
+    writer.number(kRunsOnce);
+    writer.text(once->refusal);
+  } else {
+    writer.number(kFailed);
+    writer.text(std::get<ErrorText>(outcome).text);
+  }
+  return writer.take();
+}
+
+CompileOutcome decode_outcome(std::string_view bytes, const std::string& sender) {
+  ByteReader reader(bytes, sender);
+  CompileOutcome outcome;
+  switch (reader.number_up_to(kRunsOnce, "outcome")) {
+    case kCompiled:
+      outcome = GraphHash{reader.number()};
+      break;
+    case kFailed:
+      outcome = ErrorText{reader.text()};
+      break;
+    default:
+      outcome = RunsOnce{reader.text()};
+  }
+  reader.finish();
+  return outcome;
+}
+
+std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
+                             const CollectiveLabel& label) {
+  REHEARSE_CHECK(outcomes.size() == ranks.size(), outcomes.size(), ranks.size(), label.function);
+  const auto failed = [](const CompileOutcome& outcome) { return std::holds_alternative<ErrorText>(outcome); };
+  if (std::all_of(outcomes.begin(), outcomes.end(), failed)) return {};
+  std::vector<GraphHash> hashes;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (const auto* const error = std::get_if<ErrorText>(&outcomes[i])) {
+      throw CompileError(fmt::format("rank {} could not compile {}{}{}: {}", ranks[i], label.function,
+                                     label.line.empty() ? "" : " for the call at ", label.line, error->text));
+    }
+    if (const auto* const hash = std::get_if<GraphHash>(&outcomes[i])) hashes.push_back(*hash);
+  }
+  if (std::any_of(outcomes.begin(), outcomes.end(), runs_once)) return {};
+  return hashes;
+}
+
+std::string first_refusal(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto* const once = std::get_if<RunsOnce>(&outcomes[i]);
+    if (once && !once->refusal.empty()) return fmt::format("rank {} cannot capture it: {}", ranks.at(i), once->refusal);
+  }
+  return "";
 }
 
 }  // namespace rehearse::compiler
