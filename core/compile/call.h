@@ -8,15 +8,38 @@
 #include <variant>
 #include <vector>
 
+#include <rehearse/compile/backend.h>
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/user_code.h>
 #include <rehearse/parallel/active_ddp.h>
 
+#include "compile/arguments/dynamism.h"
+#include "compile/cache/compile_cache.h"
 #include "compile/captures/capture_call.h"
+#include "compile/compiler_collectives/agreement.h"
+#include "compile/entry.h"
 #include "compile/partitions/compile_partitions.h"
-#include "compile/rank_cache.h"
+#include "compile/partitions/graph_dump.h"
 
 namespace rehearse::compiler {
+
+// Everything that one rank keeps for one function.
+struct RankCache {
+  explicit RankCache(const CompileOptions& options)
+      : dynamism(options.dynamic),
+        backend(options.backend.get()),
+        agreement(options),
+        entries(options),
+        dump(options),
+        stored(options) {}
+
+  Dynamism dynamism;
+  std::shared_ptr<Backend> backend;
+  Agreement agreement;
+  EntryCache entries;
+  GraphDump dump;
+  CompileCache stored;
+};
 
 // An answer: run the graph of this entry on the call's leaves.
 struct ByGraph {
@@ -53,5 +76,9 @@ struct Call {
   Answer hit(Entry& entry, std::optional<CallResult> served = std::nullopt);
   Answer eager(std::optional<CallResult> served = std::nullopt);
 };
+
+// Has the back end compile a graph that was captured as a whole. Throws what the back end throws, and CompileError if
+// the compilation fixes a size that was marked dynamic.
+Entry compile_entry(Call& call, Capture captured);
 
 }  // namespace rehearse::compiler

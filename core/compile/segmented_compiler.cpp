@@ -13,8 +13,6 @@
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
 
-#include "compile/compile_entry.h"
-
 namespace rehearse::compiler {
 
 SegmentOwner SegmentedCompiler::owner() const {

@@ -89,7 +89,7 @@ class LintTest(unittest.TestCase):
                 ("core/capture/trace/caller/a.cpp", '"capture/trace/tracer.h"', "of trace; it may include none"),
                 ("core/capture/joint/a.cpp", "<rehearse/capture/forward_capture.h>", "of trace"),
                 ("core/capture/trace/a.cpp", '"capture/joint/b.h"', "of joint"),
-                ("core/compile/compiler_collectives/a.cpp", '"compile/entry_cache.h"',
+                ("core/compile/compiler_collectives/a.cpp", '"compile/entry.h"',
                  "of .; it may include arguments"),
                 ("core/compile/aot/a.cpp", "<rehearse/compile/compile.h>", "of ."),
                 ("core/compile/aot/a.cpp", '"compile/compiler_collectives/b.h"', "of compiler_collectives"),
