@@ -15,7 +15,7 @@
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
 #include "record/begun_report.h"
-#include "run/log_replay.h"
+#include "run/attempt.h"
 
 namespace rehearse::cli {
 namespace {

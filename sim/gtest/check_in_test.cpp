@@ -25,7 +25,6 @@
 #include "death_note.h"
 #include "rank_assertions.h"
 #include "run/attempt.h"
-#include "run/log_replay.h"
 #include "run/run_files.h"
 #include "test_environment.h"
 

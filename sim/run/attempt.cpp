@@ -6,8 +6,22 @@
 #include <fmt/format.h>
 
 #include <rehearse/sim/schedule.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/sim/oracles.h>
 
 namespace rehearse::sim {
+namespace {
+
+constexpr std::string_view kOtherWay = "the replay differs from the log: ";
+
+// The moment at which the logged run was interrupted. Empty if the run was not interrupted. Also empty if only a second
+// run, made for comparison, was: the log has the decisions of the first run.
+exec::Interruption interruption_of(const Report& report) {
+  const bool itself = report.verdict == Verdict::interrupted && report.headline.find(kInSecondRun) == std::string::npos;
+  return itself ? exec::Interruption{report.switches, report.end_time} : exec::Interruption{};
+}
+
+}  // namespace
 
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers) {
   Attempt attempt;
@@ -42,6 +56,30 @@ bool took_same_way(Attempt& first, const Attempt& second) {
       "{}",
       report.seed, difference->text);
   return false;
+}
+
+bool ended_as_log(const RunLog& log, const Report& report) {
+  if (report.verdict != Verdict::interrupted) return true;
+  const auto end = interruption_of(log.finished->report);
+  return end.before_switch > 0 && report.switches == end.before_switch && report.end_time == end.at;
+}
+
+std::string replay_log(const RunLog& log, const std::function<const Report&(Oracle& answers)>& run) {
+  const auto& finished = *log.finished;
+  ReplayOracle oracle(finished.decisions, PastEnd::stop);
+  try {
+    const exec::InterruptedAgain end_of_log(interruption_of(finished.report));
+    const Report& report = run(oracle);
+    if (!ended_as_log(log, report)) return "";
+    oracle.require_used_up();
+    if (report.identity == finished.report.identity) return "";
+    return fmt::format(
+        "{}the same {} decisions, but other steps, operations or times in between (identity {:016x}, the log's is "
+        "{:016x})",
+        kOtherWay, finished.decisions.size(), report.identity, finished.report.identity);
+  } catch (const ReplayError& error) {
+    return fmt::format("{}{}", kOtherWay, error.what());
+  }
 }
 
 }  // namespace rehearse::sim

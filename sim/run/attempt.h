@@ -11,6 +11,7 @@
 #include <rehearse/job/report.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/sim/determinism.h>
+#include <rehearse_internal/sim/run_log.h>
 
 // The command and check() both start their runs through this file.
 namespace rehearse::sim {
@@ -45,5 +46,15 @@ inline constexpr std::string_view kInSecondRun = "in the second run, before it c
 // True if `second`, another run of the same seed, took the same path as `first`. Otherwise changes the verdict and
 // headline of `first` to say so.
 bool took_same_way(Attempt& first, const Attempt& second);
+
+// Repeats the run of a finished log with the log's decisions. `run` carries out the replay and returns its report,
+// which must stay valid until this function returns. If the logged run was interrupted, the replay is interrupted at
+// the same point. Returns an empty text if the replay was the same run (then ended_as_log() is true), or if somebody
+// interrupted the replay earlier. Otherwise, and if `run` throws ReplayError, returns "the replay differs from the log:
+// ...".
+std::string replay_log(const RunLog& log, const std::function<const Report&(Oracle& answers)>& run);
+
+// True if the replay that `report` describes reached the point at which the log ends.
+bool ended_as_log(const RunLog& log, const Report& report);
 
 }  // namespace rehearse::sim

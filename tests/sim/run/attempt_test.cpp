@@ -8,8 +8,6 @@
 #include <rehearse/job/group.h>
 #include <rehearse_internal/exec/interrupt.h>
 
-#include "run/log_replay.h"
-
 // Contract: the same functions run worlds for the command and for check(). They run a world, run it again and compare,
 // or replay a log.
 
