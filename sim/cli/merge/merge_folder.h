@@ -29,9 +29,9 @@ class MergeError : public UsageError {
 Report merged_report_of(const std::filesystem::path& folder, std::optional<int> ranks,
                         const std::vector<ProcessEnd>& ends = {});
 
-// Writes the report's files into `folder`, and combines the ranks' other files there (merge_other_files()). Leaves out
-// files that `output` does not want. Prints the report. Returns the exit code: `code`, or kExitOutput if that is 0 and
-// a file or stdout could not be written.
+// Writes the report's files into `folder`, and combines the ranks' other files there (calls, results, trace, flight
+// recorder). Leaves out files that `output` does not want. Prints the report. Returns the exit code: `code`, or
+// kExitOutput if that is 0 and a file or stdout could not be written.
 int leave_merged(Report report, const std::filesystem::path& folder, const sim::OutputOptions& output, int code,
                  Console& console);
 

@@ -11,8 +11,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "cli/merge/merged_events.h"
-#include "cli/merge/merged_remarks.h"
+#include "cli/merge/merged_lines.h"
 #include "report/diagnosis/standstill.h"
 #include "report/writers/culprits.h"
 

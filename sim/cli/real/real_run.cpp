@@ -8,6 +8,7 @@
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/exec/machine_time.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/job/rank_note.h>
@@ -21,12 +22,44 @@
 #include "cli/job.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merge_folder.h"
-#include "cli/real/rank_death.h"
 #include "cli/terminal/exit_codes.h"
 #include "record/begun_report.h"
 
 namespace rehearse::cli {
 namespace {
+
+// Adds the line of a rank about which nothing else is known.
+void add_line(int rank, Report& report) {
+  RankLine& line = report.rank_lines.emplace_back();
+  line.rank = rank;
+  line.state = RankOutcome::failed;
+  line.doing = kWithoutAWord;
+}
+
+// A second interrupt may come after the rank's body has ended, while the rank waits for the other ranks. Then the line
+// says how the body ended.
+void add_end_of_body(const RankNote::Known& known, RankLine& line) {
+  line.state = *known.ended;
+  line.at = known.ended_at;
+  line.doing = known.what;
+  line.where.clear();
+}
+
+// Completes the report on the death of a process that was `rank`. Call this at the moment of the death: the rank's line
+// gets the current time. If the run had not begun, the line has no time. Adds what the rank had recorded: how many
+// calls it had made, and which call it completed last. If the verdict is INTERRUPTED, also adds for which ranks the
+// rank waited, or how and when its body had ended.
+void add_what_was_known(int rank, const RankNote::Known& known, Report& report) {
+  if (report.rank_lines.empty()) add_line(rank, report);
+  RankLine& line = report.rank_lines.front();
+  line.last = known.completed_last;
+  line.at = known.began ? kTimeZero + (exec::machine_time() - *known.began) : RankLine::kNotKnown;
+  if (known.began) report.end_time = line.at;
+  report.operations = known.calls;
+  if (report.verdict != Verdict::interrupted) return;
+  if (known.ended) return add_end_of_body(known, line);
+  if (line.state == RankOutcome::blocked) line.waits_for = known.waits_for;
+}
 
 // True if NVIDIA's driver has made device files.
 bool has_gpus() {
