@@ -2,11 +2,19 @@
 #include <rehearse/sim/world.h>
 
 #include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <rehearse_internal/exec/file_interceptor.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
@@ -16,13 +24,36 @@
 #include "compute/operator_cost.h"
 #include "faults/swarm.h"
 #include "faults/text/fault_fields.h"
-#include "file_watch.h"
 #include "network/network_cost.h"
 #include "report/diagnosis/report_builder.h"
 #include "simulation.h"
 
 namespace rehearse {
 namespace {
+
+// Records the files outside of scratch folders to which ranks write, as far as a FileInterceptor sees the writes. A run
+// with another seed may read what this run leaves in such a file. `outside` must outlive this object.
+class FileWatch final : public exec::FileInterceptor {
+ public:
+  FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside)
+      : scratch_(std::filesystem::weakly_canonical(scratch.folder()).string() + "/"), outside_(outside) {}
+
+  // Ignores stdout and stderr, which may be files as well, and files without a name, which only this process can reach.
+  Answer before_write(int, int file, std::size_t bytes) override {
+    struct stat status{};
+    const bool has_name =
+        file > STDERR_FILENO && fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink > 0;
+    std::error_code error;
+    const auto path =
+        has_name ? std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", file), error).string() : std::string();
+    if (!path.empty() && !path.starts_with(scratch_)) outside_.insert(path);
+    return {.bytes = bytes};
+  }
+
+ private:
+  const std::string scratch_;  // ends with a slash
+  std::set<std::string>& outside_;
+};
 
 WorldOptions checked(WorldOptions options) {
   constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
@@ -78,7 +109,7 @@ class World::Impl {
     if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed, options_.pct);
     ScratchFolders scratch(options_.scratch, options_.seed);
     files_written_.clear();
-    sim::FileWatch watch(scratch, files_written_);
+    FileWatch watch(scratch, files_written_);
     const exec::WorldLocal<exec::FileInterceptor>::Lent lent(watch);
     Report report = simulated(seeded ? *seeded : *oracle_, body, scratch);
     if (report.verdict == Verdict::ok) {
