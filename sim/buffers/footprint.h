@@ -50,4 +50,10 @@ class Footprint {
 // True if the two footprints have a byte in common. If one of the two has more than 65,536 runs of bytes, returns false
 // without a comparison, which would take too long.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
+
+// How many of these bytes the process can read before the first byte that is unmapped or protected. Asks the kernel,
+// which takes a tenth of a microsecond for each page. Returns the full size if the kernel or a sandbox does not allow
+// the question.
+std::size_t readable_bytes(const ByteSpan& bytes) noexcept;
+
 }  // namespace rehearse::sim

@@ -9,8 +9,6 @@
 
 #include <rehearse_internal/comm/title.h>
 
-#include "readable_bytes.h"
-
 namespace rehearse::sim {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
-#include "buffers/readable_bytes.h"
+#include "buffers/footprint.h"
 #include "checked_world.h"
 
 // Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
