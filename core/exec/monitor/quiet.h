@@ -18,10 +18,14 @@ class Quiet {
   // After so many observations without a switch, a run is worth a word even if it computes.
   static constexpr int kComputingMax = 30;
 
-  // Takes the totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
-  bool sample(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
+  // At most this much CPU time per second counts as nothing done, because the observations themselves take some.
+  static constexpr std::chrono::milliseconds kIdleCpu{20};
+
+  // Takes the totals so far: switches of the run, and the process's CPU time. `idle`: kIdleCpu for the time between two
+  // observations. Returns true once per standstill.
+  bool sample(std::uint64_t switches, std::chrono::nanoseconds cpu, std::chrono::nanoseconds idle = kIdleCpu) noexcept {
     unswitched_ = switches != switches_ ? 0 : unswitched_ + 1;
-    const bool moved = unswitched_ == 0 || cpu - cpu_ > kIdleCpu;
+    const bool moved = unswitched_ == 0 || cpu - cpu_ > idle;
     switches_ = switches;
     cpu_ = cpu;
     samples_ = moved ? 0 : samples_ + 1;
@@ -39,9 +43,6 @@ class Quiet {
   void discount(std::chrono::nanoseconds cpu) noexcept { cpu_ = cpu; }
 
  private:
-  // At most this much CPU time per second counts as nothing done, because the observations themselves take some.
-  static constexpr std::chrono::milliseconds kIdleCpu{20};
-
   std::uint64_t switches_ = 0;
   std::chrono::nanoseconds cpu_{-1'000'000'000};
   int samples_ = 0;

@@ -166,10 +166,12 @@ class Watchdog {
 
   void sample_runs() {
     const auto cpu = cpu_time();
+    const auto idle = Quiet::kIdleCpu * std::chrono::duration<double>(g_tick.load()).count();
     for (Run& run : runs_) {
       const char* const hint = interrupt_requests.load() % kInterruptOfALimit != 0 ? g_interrupt_hint.load() : nullptr;
       run.asked = hint != nullptr ? run.asked + 1 : 0;
-      if (run.quiet.sample(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) {
+      if (run.quiet.sample(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu,
+                           std::chrono::duration_cast<std::chrono::nanoseconds>(idle))) {
         say_stands_still(find_thread(run.thread));
         run.quiet.discount(cpu_time());
       } else if (run.quiet.computes_long() && !std::exchange(run.told_computes, true)) {

@@ -9,6 +9,7 @@
 
 #include <rehearse/comm/functional.h>
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/errors.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "launched_job.h"
@@ -198,6 +199,17 @@ void compiled(RankContext& context, Tensors& results) {
   auto twice = compile([](const at::Tensor& x) { return x * 2 + 1; }, {.group = context.group()});
   results.push_back(twice(numbers(context, {3})));
   results.push_back(twice(numbers(context, {5})));
+  // The option same_graphs compares what the ranks have compiled, with an error on every rank.
+  const auto own = [rank = context.rank()](const at::Tensor& x) { return rank == 0 ? x.sin() : x.cos(); };
+  auto checked = compile(own, {.group = context.group(), .same_graphs = true});
+  std::string error;
+  try {
+    checked(numbers(context, {3}));
+  } catch (const compiler::CompileError& thrown) {
+    error = thrown.what();
+  }
+  const bool names_both = error.find("aten.sin") != error.npos && error.find("aten.cos") != error.npos;
+  TORCH_CHECK(names_both == (context.size() > 1), "same_graphs says: ", error);
 }
 
 void training(RankContext& context, Tensors& results) {

@@ -196,6 +196,39 @@ TEST(Watchdog, ThreadThatComputes_IsInNoCall) {
   computes.join();
 }
 
+// Returns the first line that the process writes to stderr while rank 1 of a world computes until that line comes.
+std::string said_of_a_rank_that_computes() {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  std::string said;
+  std::atomic<bool> enough{false};
+  std::thread reads([&] {
+    for (char byte = 0; byte != '\n' && read_at_once(ends[0], &byte, 1) == 1;) said.push_back(byte);
+    enough = true;
+  });
+  World w(2);
+  w.run([&](int rank) {
+    if (rank == 1) compute_until(enough);
+  });
+  reads.join();
+  ::dup2(before, STDERR_FILENO);
+  for (const int file : {before, ends[0], ends[1]}) ::close(file);
+  return said;
+}
+
+// On a machine that is busy with other work, a process that computes may look as if it stood still.
+TEST(Watchdog, RankThatComputesForLong_IsSaid) {
+  set_watchdog_tick(20ms);
+  std::string said;
+  for (int i = 0; i < 5 && !said.starts_with("rehearse: no rank has given way"); ++i)
+    said = said_of_a_rank_that_computes();
+  set_watchdog_tick(1s);
+  EXPECT_EQ(said.find("rehearse: no rank has given way for 0.6 s: rank 1 computes at watchdog_test.cpp:"), 0u) << said;
+  EXPECT_NE(said.find(" A time limit (--time-limit) ends a run that never does"), said.npos) << said;
+}
+
 TEST(TimeLimits, RunThatSwitchesForEver_IsInterrupted) {
   for (int ranks : {2, 3, 8}) {
     {
