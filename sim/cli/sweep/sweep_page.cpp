@@ -18,7 +18,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::size_t kSeedsShown = 2000;     // the sweep's seeds, in their order
+constexpr std::size_t kSeedsInStrip = 2000;   // the sweep's seeds, in their order
 constexpr std::size_t kSeedsOfBugShown = 40;  // each with its link
 
 // A link from the sweep's page to the page of a seed; empty if the seed has none.
@@ -54,7 +54,7 @@ sim::Json strip_json(const SweepOutcome& outcome, const std::vector<Bug>& bugs) 
   }
   auto strip = sim::Json::array();
   for (const auto& [seed, result] : outcome.results) {
-    if (strip.items().size() == kSeedsShown) break;
+    if (strip.items().size() == kSeedsInStrip) break;
     const auto bug = bug_of.find(seed);
     strip.push_back(sim::Json::array({std::to_string(seed), bug == bug_of.end() ? 0 : bug->second}));
   }

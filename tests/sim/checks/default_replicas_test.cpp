@@ -29,7 +29,7 @@ struct Training {
 
   RankContext& ctx;
   torch::nn::Linear net{3, 1};
-  DistributedDataParallel ddp;
+  DistributedDataParallel<torch::nn::Linear> ddp;
   torch::optim::SGD optimizer;
 };
 
