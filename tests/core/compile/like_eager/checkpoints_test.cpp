@@ -319,6 +319,23 @@ TEST(CompiledCheckpoints, AnExceptionInside_LeavesAsItIs) {
   EXPECT_THAT(text_of(compiled.explain()), HasSubstr("tag_activation_checkpoint"));
 }
 
+// An autograd node saves the checkpoint's input, and asks whether it is a leaf.
+TEST(CompiledCheckpoints, BehindARefusal_TakeAChangedTensor) {
+  const auto refused = [](const Tensors& g) {
+    at::Tensor y = at::zeros_like(g[0]);
+    y.select(0, 0).copy_(g[0].select(0, 0));
+    if (g[0].sum().item<double>() < -1e9) return Tensors{y};
+    g[0].register_hook([](const at::Tensor& gradient) { return gradient * 1.5; });
+    return Tensors{checkpoint([](const at::Tensor& h) { return h.sin(); }, y) + g[0]};
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = compile(refused, {.backend = backend});
+    for (int call = 0; call < 2; ++call) {
+      expect_same(observe(compiled, given(3)), observe(refused, given(3)), backend);
+    }
+  }
+}
+
 // In the second call, verification compares the whole graph with the cached one, including bodies.
 TEST(CompiledCheckpoints, OtherCodeInside_IsFound) {
   bool cosine = false;
