@@ -118,6 +118,7 @@ void FakeImpl::take_memory(const at::Tensor& real) {
   take_metadata(*real.unsafeGetTensorImpl());
   key_set_ = keys;
   set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
+  real_ = real;
 }
 
 // Keeps the old sizes alive: if reading an index ends the capture, LibTorch's indexing still holds a reference to them.
@@ -130,6 +131,7 @@ void FakeImpl::become(const c10::TensorImpl& real) {
   take_metadata(real);
   set_custom_sizes_strides(SizesStridesPolicy::Default);
   capture_thread_.reset();
+  real_.reset();
   is_real_ = true;
 }
 

@@ -37,6 +37,8 @@ class FakeImpl final : public c10::TensorImpl {
   // From now on, the fake shares the storage of `real` and has its sizes, without symbols. The fake stays a fake. Does
   // nothing if `real` has no storage.
   void take_memory(const at::Tensor& real);
+  // The tensor that take_memory() got. Undefined if it was not called.
+  const at::Tensor& real() const noexcept { return real_; }
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
   // False while an UntrackedRead lives. Then reads of the offset are not noted. The destructor of the UntrackedRead
   // restores layout_was_read().
@@ -70,6 +72,7 @@ class FakeImpl final : public c10::TensorImpl {
 
   std::uint64_t id_;
   std::shared_ptr<CaptureThread> capture_thread_;
+  at::Tensor real_;
   bool is_real_ = false;                           // become() was called
   std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before take_metadata()
   mutable bool layout_was_read_ = false;

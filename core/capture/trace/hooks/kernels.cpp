@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <optional>
+#include <utility>
+
+#include <ATen/core/List.h>
+#include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <rehearse_internal/capture/fake_mode.h>
 
+#include "capture/fake/fake_impl.h"
 #include "capture/fake/never_destroyed.h"
 #include "capture/trace/hooks/process_hooks.h"
 #include "capture/trace/operators/matmul_of_fakes.h"
@@ -17,9 +23,45 @@ constexpr c10::DispatchKeySet kNotInOtherThreads =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
 constexpr c10::DispatchKeySet kBelowTracer(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit);
 
+// Replaces fakes by the real tensors for which they stand in the rest of a call. Returns nothing if there is no real
+// tensor, or if the fake has another history.
+std::optional<c10::IValue> real_value(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    const FakeImpl* const fake = tensor.defined() ? fake_impl(tensor) : nullptr;
+    if (!fake) return value;
+    if (!fake->real().defined() || fake->real().requires_grad() != tensor.requires_grad()) return std::nullopt;
+    return fake->real();
+  }
+  if (!value.isList()) return value;
+  c10::impl::GenericList reals(value.toList().elementType());
+  for (const c10::IValue& item : value.toListRef()) {
+    const auto real = real_value(item);
+    if (!real) return std::nullopt;
+    reals.push_back(*real);
+  }
+  return reals;
+}
+
+// In the rest of a call, another thread may read the fakes that are left. A write would not reach their histories.
+bool call_on_real(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  if (op.schema().is_mutable()) return false;
+  torch::jit::Stack reals;
+  for (const c10::IValue& argument : torch::jit::last(stack, op.schema().arguments().size())) {
+    const auto real = real_value(argument);
+    if (!real) return false;
+    reals.push_back(*real);
+  }
+  torch::jit::drop(stack, reals.size());
+  op.callBoxed(reals);
+  for (c10::IValue& result : reals) stack.push_back(std::move(result));
+  return true;
+}
+
 void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (Tracer* const tracer = Tracer::current()) return tracer->call(op, *stack);
   if (FakeMode::current()) return op.redispatchBoxed(keys & kBelowTracer, stack);
+  if (call_on_real(op, *stack)) return;
   const c10::impl::ExcludeDispatchKeyGuard below(kNotInOtherThreads);
   call_without_mode(op, keys, *stack);
 }

@@ -115,6 +115,34 @@ TEST(Threads, BeforeAnotherRefusal_AreRefusedFirst) {
   }
 }
 
+// The rest of a refused call keeps the fakes of its inputs.
+TEST(Threads, InTheRestOfACall_GetTheRealInputs) {
+  const std::vector<std::pair<const char*, ThreadedFunction>> functions = {
+      {"a product", [](const at::Tensor& x) { return in_thread([&] { return x * 2; }); }},
+      {"a matrix product", [](const at::Tensor& x) { return in_thread([&] { return x.matmul(x.t()); }); }},
+      {"a list", [](const at::Tensor& x) { return in_thread([&] { return at::stack({x, x + 1}); }); }},
+      {"a read", [](const at::Tensor& x) { return in_thread([&] { return x * x.sum().item<float>(); }); }},
+  };
+  for (const auto& [what, function] : functions) {
+    for (const bool requires_grad : {false, true}) {
+      const auto rest = [function](const at::Tensor& x) {
+        const at::Tensor y = (x.sum() > 0).item<bool>() ? x * 2 : x;
+        return x._version() == 0 ? function(x) + y.sum() : y;
+      };
+      auto compiled = compile(rest);
+      for (int call = 0; call < 2; ++call) {
+        const at::Tensor x = square(3).requires_grad_(requires_grad), other = square(3).requires_grad_(requires_grad);
+        const at::Tensor y = compiled(x), expected = rest(other);
+        EXPECT_TRUE(y.equal(expected)) << what;
+        if (!requires_grad) continue;
+        y.sum().backward();
+        expected.sum().backward();
+        EXPECT_TRUE(x.grad().equal(other.grad())) << what;
+      }
+    }
+  }
+}
+
 TEST(Threads, WithFullgraph_AreAnErrorThatNamesTheOperator) {
   for (const auto& [what, function] : kThreaded) {
     auto compiled = compile(function, {.fullgraph = true});
