@@ -293,9 +293,7 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
 
 void WorldChecks::at_construction(int rank, const torch::nn::Module& module, const Forward& made) {
   auto* const watch = shown_->watch_of(rank);
-  if (!automatic_.compares_replicas()) return;
-  shown_->equal.insert(Asked{made.model, {}, {}, false, {}, made.group}.key());
-  if (watch == nullptr) return;
+  if (!automatic_.compares_replicas() || watch == nullptr) return;
   const Unwatched own;
   watch->take_writes(made.model, ModelState(module, made.ignored).with_buffers(false));
 }

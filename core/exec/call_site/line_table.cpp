@@ -190,8 +190,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   return frames;
 }
 
-std::string LineTable::shortest_end(const std::string& file) {
-  if (!paths_) paths_ = paths_by_name();
+std::string LineTable::shortest_end(const std::string& file, Counts counts) {
+  if (!paths_) paths_ = paths_by_name(counts);
   const std::string path = normal(file);
   const auto others = paths_->find(name_in(path));
   std::size_t begin = path.rfind('/') + 1;
@@ -204,15 +204,18 @@ std::string LineTable::shortest_end(const std::string& file) {
   return path.substr(begin);
 }
 
-std::map<std::string, std::set<std::string>> LineTable::paths_by_name() const {
+std::map<std::string, std::set<std::string>> LineTable::paths_by_name(Counts counts) const {
   std::map<std::string, std::set<std::string>> paths;
   Dwarf_Addr bias = 0;
   for (Dwarf_Die* unit = nullptr; module_ != nullptr && (unit = dwfl_module_nextcu(module_, unit, &bias)) != nullptr;) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
-    if (dwarf_getsrcfiles(unit, &files, &count) != 0) continue;
+    const char* const unit_name = dwarf_diename(unit);
+    const std::string named = unit_name != nullptr ? unit_name : "";
+    if (!counts(named, "") || dwarf_getsrcfiles(unit, &files, &count) != 0) continue;
     for (std::size_t i = 1; i < count; ++i) {
-      if (const char* const file = dwarf_filesrc(files, i, nullptr, nullptr)) paths[name_in(file)].insert(normal(file));
+      const char* const file = dwarf_filesrc(files, i, nullptr, nullptr);
+      if (file != nullptr && counts(named, file)) paths[name_in(file)].insert(normal(file));
     }
   }
   return paths;

@@ -36,12 +36,13 @@ class LineTable {
   // The functions at `address`, innermost first, including inlined ones. Empty if nothing is known.
   std::vector<SourceFrame> lookup(std::uintptr_t address) const;
 
-  // The shortest end of the path `file`, in whole components, that no other source file in the table has. The first
-  // call reads the names of all sources.
-  std::string shortest_end(const std::string& file);
+  using Counts = bool (*)(const std::string& unit, const std::string& file);
+  // The shortest end of the path `file`, in whole components, that no other source file in the table has, as far as
+  // `counts` is true of it. The first call reads the names of all sources.
+  std::string shortest_end(const std::string& file, Counts counts);
 
  private:
-  std::map<std::string, std::set<std::string>> paths_by_name() const;
+  std::map<std::string, std::set<std::string>> paths_by_name(Counts counts) const;
 
   std::optional<std::map<std::string, std::set<std::string>>> paths_;  // of all source files, by their base names
   Dwfl* dwfl_ = nullptr;

@@ -137,11 +137,15 @@ bool is_own_unit(const std::string& unit) {
   return units.contains(unit.starts_with("./") ? unit.substr(2) : unit);
 }
 
+// False for files of Rehearse and of the libraries that it knows.
+bool is_users_file(const std::string& unit, const std::string& file) {
+  return !is_own_unit(unit) &&
+         std::none_of(std::begin(kForeignFolders), std::end(kForeignFolders),
+                      [&](std::string_view folder) { return file.find(folder) != std::string::npos; });
+}
+
 bool is_users_own(const SourceFrame& frame) {
-  if (is_own_unit(frame.unit)) return false;
-  for (const std::string_view folder : kForeignFolders) {
-    if (frame.file.find(folder) != std::string::npos) return false;
-  }
+  if (!is_users_file(frame.unit, frame.file)) return false;
   std::string_view outermost;
   if (frame.mangled.empty())
     outermost = std::string_view(frame.qualified).substr(0, frame.qualified.find("::"));
@@ -177,7 +181,8 @@ std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
     auto& table = line_table_of(module);
     for (const SourceFrame& source : table.lookup(address)) {
       auto& added = frames.emplace_back(resolved(source));
-      if (added.users_own && !source.file.empty()) added.frame.short_file = table.shortest_end(source.file);
+      if (added.users_own && !source.file.empty())
+        added.frame.short_file = table.shortest_end(source.file, is_users_file);
     }
   }
   if (frames.empty()) {

@@ -174,7 +174,7 @@ void unfreezes_after_the_first_forward(RankContext& ctx, bool) {
   FullyShardedDataParallel fsdp(net, ctx.group(), {.mixed_precision = dtypes});
   fsdp(own_rows(ctx).to(at::kFloat));
   freeze(false);
-  fsdp(own_rows(ctx).to(at::kFloat)).sum().backward();
+  fsdp(own_rows(ctx).to(at::kFloat)).sum().backward();  // <- B138
 }
 
 }  // namespace

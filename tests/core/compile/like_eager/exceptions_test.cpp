@@ -32,19 +32,6 @@ TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
   EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
 }
 
-// In eager mode, bernoulli() fills its result in place, and the version of the result counts this change. In a compiled
-// function, the version is another number.
-TEST(ExceptionsFromEager, HowOftenAnOperatorChangesItsResult) {
-  const auto function = [](const at::Tensor& x) {
-    const at::Tensor drawn = x.bernoulli();
-    EXPECT_TRUE((x.sum() > 0).item<bool>());
-    return at::full({}, drawn._version());
-  };
-  auto compiled = compile(function);
-  const at::Tensor x = at::full({3}, 0.5);
-  EXPECT_NE(function(x).item<double>(), compiled(x).item<double>());
-}
-
 TEST(ExceptionsFromEager, AHookOfAResultThatAnotherResultIsMadeOf) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x * 2;

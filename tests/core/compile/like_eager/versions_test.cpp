@@ -213,5 +213,17 @@ TEST(Versions, BehindARead) {
                     HasSubstr("versions_test.cpp:")));
 }
 
+// bernoulli() fills its result in place, by its own kernel. The read makes the result one of a graph.
+TEST(Versions, OfAResultThatAKernelFills_AreEagerModes) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor drawn = x.bernoulli();
+    EXPECT_TRUE((x.sum() > 0).item<bool>());
+    return at::full({}, drawn._version());
+  };
+  auto compiled = rehearse::compile(function);
+  const at::Tensor x = at::full({3}, 0.5);
+  for (int call = 0; call < 2; ++call) EXPECT_EQ(function(x).item<double>(), compiled(x).item<double>());
+}
+
 }  // namespace
 }  // namespace rehearse_test
