@@ -130,7 +130,9 @@ TEST_F(Run, Json_HasStdoutForItself) {
   scenario("skip");
   const auto finished = job({"run", "skip.toml", "--json"});
   EXPECT_EQ(finished.exit_code, 3);
-  EXPECT_EQ(finished.err, "rehearse 0.1.0 program=skip seed=1 schedule=random ranks=4\n");
+  EXPECT_EQ(finished.err,
+            "rehearse 0.1.0 program=skip seed=1 schedule=random ranks=4\n"
+            "repeating the run without its output, to find the lines of its calls\n");
   EXPECT_EQ(finished.out, read_file(folder_ / "rehearse-out/skip/report.json"));
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
@@ -289,7 +291,7 @@ TEST_F(Replay, SameRun_IsConfirmed) {
   EXPECT_EQ(again.exit_code, 3);
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(line(again.out, 0), "rehearse 0.1.0 program=skip seed=1 schedule=random ranks=3");
-  EXPECT_THAT(line(again.out, 1), StartsWith("the same run as in the log, identity="));
+  EXPECT_THAT(line(again.out, 2), StartsWith("the same run as in the log, identity="));
   const auto report = again.out.substr(again.out.find("DEADLOCK"));
   EXPECT_EQ(report, std::regex_replace(first.out, std::regex("files: [^\n]*(\n  [^\n]*)*\n"), ""));
 }
