@@ -145,7 +145,8 @@ void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
   const bool was_trained = use_ == Use::none || changes_of_gradients() > gradients_when_made_;
   const bool was_equal = !checked_as_.empty() || (options_.init_sync && was_trained);
-  const bool is_remarked = use_ != Use::reduced && !checks.automatic().replicas;  // unreduced_text() says enough
+  // unreduced_text() says enough, unless the program asks for the check.
+  const bool is_remarked = use_ != Use::reduced && !checks.automatic().replicas.has_value();
   if (!was_equal || is_remarked) return;
   const auto model = bucket_names_->model_text();
   checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});

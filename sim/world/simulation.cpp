@@ -158,7 +158,7 @@ void note_calls_left(const comm::Communicators& communicators, RunRecord& record
 checks::AutomaticChecks automatic_checks_of(const WorldOptions& options) {
   auto automatic = options.checks;
   if (options.check_level == CheckLevel::all) automatic.replicas = automatic.finite = true;
-  if (options.check_level == CheckLevel::none && !automatic.replicas) automatic.replicas = false;
+  if (options.check_level == CheckLevel::none && !automatic.replicas.has_value()) automatic.replicas = false;
   return automatic;
 }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/sweep/worker.h"
 
-#include <cstdio>
 #include <exception>
-#include <iostream>
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
@@ -94,8 +92,7 @@ class Worker {
   }
 
   void forget_printed() const {
-    std::cout.flush();
-    std::fflush(nullptr);
+    Console::flush();
     if (ftruncate(files_.printed, 0) != 0)
       throw std::runtime_error("the file of what a worker printed cannot be emptied");
   }
@@ -118,8 +115,7 @@ std::string replay_line(const Arguments& arguments, std::uint64_t seed, const st
 }
 
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report) {
-  std::cout.flush();
-  std::fflush(nullptr);
+  Console::flush();
   const auto text = contents(printed);
   if (text.empty()) return;
   const auto file = folder / "output.txt";

@@ -25,13 +25,6 @@ bool write(std::FILE* file, std::string_view text) {
   return std::fflush(file) == 0 && taken;
 }
 
-// Waits for what the program has written into buffers.
-void flush() {
-  std::cout.flush();
-  std::cerr.flush();
-  std::fflush(nullptr);
-}
-
 int kept_copy(int file) {
   const int copy = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy >= 0) exec::keep_open(copy);
@@ -47,7 +40,13 @@ void put_back(int copy, int file) {
 
 }  // namespace
 
-Console::Silence::Silence() : out_((flush(), kept_copy(STDOUT_FILENO))), error_(kept_copy(STDERR_FILENO)) {
+void Console::flush() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
+Console::Silence::Silence() : out_(kept_copy(STDOUT_FILENO)), error_(kept_copy(STDERR_FILENO)) {
+  flush();
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
   if (out_ >= 0) dup2(nowhere, STDOUT_FILENO);

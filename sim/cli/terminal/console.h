@@ -47,6 +47,8 @@ class Console {
   void result(std::string_view text);
   void note(std::string_view text);
   static void error(std::string_view text);
+  // Writes out what the process has printed so far and still holds in buffers.
+  static void flush();
   // Ends the line that a dead process was redrawing.
   void end_progress();
 
