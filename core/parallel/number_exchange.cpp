@@ -21,6 +21,13 @@ Numbers values_of(const at::Tensor& tensor) {
 
 }  // namespace
 
+at::Device device_of(const c10d::ProcessGroup& group) {
+  for (const at::Device& device : group.getDeviceTypes()) {
+    if (!device.is_cpu()) return device;
+  }
+  return at::kCPU;
+}
+
 NumberExchange::NumberExchange(c10::intrusive_ptr<c10d::ProcessGroup> group, at::Device device)
     : group_(std::move(group)), device_(device) {}
 

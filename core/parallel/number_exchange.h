@@ -10,6 +10,9 @@ namespace rehearse::parallel {
 
 using Numbers = std::vector<std::int64_t>;
 
+// A device whose tensors the group's calls take. A group of GPUs may have a CPU back end in name only.
+at::Device device_of(const c10d::ProcessGroup& group);
+
 // Small collectives with which the ranks of a group agree on something. All calls but start_sum() block.
 class NumberExchange {
  public:

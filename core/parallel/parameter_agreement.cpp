@@ -112,7 +112,8 @@ void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
 void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters,
                             const MarkedParameters& how) {
   REHEARSE_CHECK(how.marks.size() == parameters.tensors.size(), how.marks.size(), parameters.tensors.size());
-  const NumberExchange exchange(group, parameters.tensors.at(0).device());
+  const auto& tensors = parameters.tensors;
+  const NumberExchange exchange(group, tensors.empty() ? device_of(*group) : tensors.front().device());
   const auto own = description_of(parameters.tensors, how.marks);
   const auto count = static_cast<std::int64_t>(parameters.tensors.size());
   const auto hash = hash_of(own);

@@ -151,6 +151,7 @@ void note_store_calls(const fakes::StoreState& keys, const WorldOptions& options
 void note_calls_left(const comm::Communicators& communicators, RunRecord& record) {
   record.pending = communicators.pending();
   record.pending_groups = communicators.pending_groups();
+  record.unused_groups = communicators.unused_groups();
   record.unwaited = communicators.unwaited_calls();
   record.short_messages = communicators.short_messages();
 }

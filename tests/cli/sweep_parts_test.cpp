@@ -117,6 +117,21 @@ TEST(Bugs, CrashesAtDifferentLines_AreTwo) {
   EXPECT_EQ(count_of_bugs({fault, ended(Verdict::crashed, RankOutcome::failed, how, "a.cpp:2 in f")}), 2u);
 }
 
+TEST(Bugs, OfOneFindingWithOtherRanksElsewhere_AreOne) {
+  const auto found = [](const std::string& headline, RankOutcome other) {
+    auto report = ended(Verdict::check_failed, other, "allreduce #3 on group \"world\"", "a.cpp:9 in f");
+    report.headline = headline;
+    report.causes = {{Cause::Kind::found_at_fault, {1}}};
+    return report;
+  };
+  const auto first = found("rank 1: aten::add at a.cpp:41 in f reads the output of recv #5", RankOutcome::blocked);
+  EXPECT_THAT(culprit(first), ElementsAre("rank #: aten::add at a.cpp:41 in f reads the output of recv #"));
+  const auto later = found("rank 0: aten::add at a.cpp:41 in f reads the output of recv #7", RankOutcome::stopped);
+  const auto other = found("rank 1: aten::add at a.cpp:52 in f reads the output of recv #5", RankOutcome::blocked);
+  EXPECT_EQ(count_of_bugs({first, later}), 1u);
+  EXPECT_EQ(count_of_bugs({first, other}), 2u);
+}
+
 TEST(Bugs, WithoutRanks_AreDistinguishedByTheirHeadlines) {
   Report report;
   report.verdict = Verdict::crashed;

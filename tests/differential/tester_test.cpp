@@ -150,7 +150,8 @@ TEST(DifferentialTester, SeesZerosInPlaceOfAnUndefinedGradient) {
   EXPECT_FALSE(compare(none, seen(at::ones(2), "gradient of parameter a")).value().zeros_or_undefined);
   EXPECT_FALSE(compare(seen(at::ones(2), "gradient of parameter a"), zeros).value().zeros_or_undefined);
   EXPECT_EQ(undefined_gradients(none), std::set<std::string>{"gradient of parameter a"});
-  EXPECT_TRUE(undefined_gradients(seen({}, "gradient of leaf 0")).empty());
+  EXPECT_EQ(undefined_gradients(seen({}, "gradient of leaf 0")), std::set<std::string>{"gradient of leaf 0"});
+  EXPECT_TRUE(undefined_gradients(seen({}, "result 0")).empty());
 }
 
 TEST(DifferentialTester, ComparesBitsAndTakesNaNForEqual) {

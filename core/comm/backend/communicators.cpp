@@ -87,6 +87,8 @@ std::vector<PendingOperation> Communicators::pending(int only_of) const { return
 
 std::vector<PendingGroup> Communicators::pending_groups() const { return world_->groups.pending_groups(); }
 
+std::vector<UnusedGroups> Communicators::unused_groups() const { return world_->groups.unused_groups(); }
+
 std::vector<UnwaitedCalls> Communicators::unwaited_calls() const { return world_->unwaited.calls(); }
 
 std::vector<ShortMessages> Communicators::short_messages() const { return world_->short_messages.messages(); }

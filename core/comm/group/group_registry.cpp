@@ -76,7 +76,8 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
   }
   auto group = make(unique, description_of(name), {ranks.begin(), ranks.end()}, nullptr);
   if (const auto others = groups_named(unique); others > 0) group->register_as(numbered_name(unique, others));
-  creations_.push_back({std::move(group), CreationCalls(made_.size(), index), down_, nullptr});
+  creations_.push_back(
+      {std::move(group), CreationCalls(made_.size(), index), down_, nullptr, exec::CallSite::capture()});
 }
 
 void GroupRegistry::join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank) {
@@ -106,6 +107,7 @@ std::size_t GroupRegistry::groups_named(const std::string& name) const {
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
                                                      const std::vector<int>& ranks, int rank,
                                                      const GroupIdentity* parent) {
+  if (parent != nullptr) parents_.insert(parent);
   const auto group_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const auto is_next = [&](const Derivation& derivation) {
     const auto& group = derivation.group->identity();
@@ -165,6 +167,28 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }
   return pending;
+}
+
+bool GroupRegistry::is_used(const GroupState& group) const {
+  const auto is_of_group = [&](const auto& companion) { return companion.first == &group; };
+  return group.has_calls() || parents_.contains(&group.identity()) ||
+         std::any_of(companions_.begin(), companions_.end(), is_of_group);
+}
+
+std::vector<UnusedGroups> GroupRegistry::unused_groups() const {
+  std::map<exec::CallSite, std::size_t> index_of;
+  std::set<exec::CallSite> used;
+  std::vector<UnusedGroups> unused;
+  for (std::size_t index = 1; index < creations_.size(); ++index) {  // the first one is the world's group
+    const auto& [group, calls, absent, mismatch, where] = creations_[index];
+    if (is_used(*group)) used.insert(where);
+    if (group->size() < 2) continue;
+    const auto [entry, is_new] = index_of.try_emplace(where, unused.size());
+    if (is_new) unused.push_back({{}, where});
+    unused[entry->second].names.push_back(group->identity().name);
+  }
+  std::erase_if(unused, [&](const auto& groups) { return used.contains(groups.where); });
+  return unused;
 }
 
 void GroupRegistry::lose(int rank, bool connections_break) {

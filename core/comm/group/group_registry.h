@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,7 @@ class GroupRegistry {
 
   std::vector<PendingOperation> pending(int only_of) const;
   std::vector<PendingGroup> pending_groups() const;
+  std::vector<UnusedGroups> unused_groups() const;
 
   void close() noexcept;
 
@@ -65,6 +67,7 @@ class GroupRegistry {
     CreationCalls calls;
     Absences absent;                                    // these ranks do not count as missing
     std::unique_ptr<PendingCreationMismatch> mismatch;  // null: all calls so far agree
+    exec::CallSite where;                               // the first call's place
   };
 
   // A group that only its members make: by split(), merge(), shrink() or new_local_group().
@@ -85,12 +88,15 @@ class GroupRegistry {
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
   [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);
   exec::CallSite call_site() const;  // empty unless call sites are captured
+  // Whether a rank made a call on the group, or a group of some of its ranks.
+  bool is_used(const GroupState& group) const;
 
   GroupWorld& world_;
   Absences down_;                        // ranks that have crashed and not been restarted
   std::vector<std::size_t> made_;        // number of new_group() calls, by rank
   std::deque<Creation> creations_;       // in order; mismatches refer to entries
   std::vector<Derivation> derivations_;  // in the order of their first calls
+  std::set<const GroupIdentity*> parents_;
   // Pairs of a group and one of its companions, in the order in which the companions were made.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;
 };

@@ -92,6 +92,13 @@ void GroupState::note_use(RankWork& work) {
     note_thread(work);
 }
 
+bool GroupState::has_calls() const noexcept {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (collectives_.calls_of(rank) + point_to_point_.calls_of(rank) > 0) return true;
+  }
+  return false;
+}
+
 // Threads may take turns, as after a join. They do not if one calls while the call of another is in flight, or if one
 // calls where another rank's main thread has called, or the other way round.
 void GroupState::note_thread(const RankWork& work) {

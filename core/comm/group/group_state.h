@@ -70,6 +70,8 @@ class GroupState final : public WorkOwner {
     return for_messages ? known.all : std::max(known.all, known.collectives);
   }
 
+  // Whether a rank has made a call.
+  bool has_calls() const noexcept;
   CollectiveMatcher& collectives() noexcept { return collectives_; }
   PointToPointMatcher& point_to_point() noexcept { return point_to_point_; }
 

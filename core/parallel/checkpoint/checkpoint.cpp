@@ -62,6 +62,17 @@ std::vector<CheckpointNode::Exit> exits_of(const LocalGraph& graph, const Checkp
   return exits;
 }
 
+// Hooks that the code registers on an input are hooks of the tensor outside, as they are without a checkpoint.
+void hand_over_hooks(const CheckpointInputs& inputs, const std::vector<at::Tensor>& given) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto* const meta = autograd::impl::get_autograd_meta(inputs.leaves[i]);
+    if (meta == nullptr || meta->cpp_hooks_list_ == nullptr) continue;
+    for (const auto& hook : *meta->cpp_hooks_list_) {
+      if (hook) given[i].register_hook([hook](const at::Tensor& gradient) { return at::Tensor(hook(gradient)); });
+    }
+  }
+}
+
 // If the program kept a tensor that the code has made, the tensor's history would end at the checkpoint's own leaves,
 // and its gradient would be lost.
 void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) {
@@ -99,6 +110,7 @@ std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector
     results = code(inputs.leaves, result);
   }
   require_unchanged(given, versions);
+  hand_over_hooks(inputs, given);
   const std::vector<std::size_t> indices = differentiable(results);
   if (indices.empty()) return results;
 

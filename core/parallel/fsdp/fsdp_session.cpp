@@ -9,6 +9,7 @@
 #include "parallel/fsdp/gradient_norm.h"
 #include "parallel/fsdp/model_state_dict.h"
 #include "parallel/fsdp/sharded_model.h"
+#include "parallel/number_exchange.h"
 
 namespace rehearse::parallel {
 namespace {
@@ -68,7 +69,9 @@ at::Tensor FsdpSession::clip_grad_norm(double max_norm, double norm_type) {
     }
   }
   auto all = gradients_of_ignored(*model_);
-  const auto device = model_->units().front().parameters().front().shard().device();
+  const auto& units = model_->units();
+  const at::Device device = units.empty() ? device_of(*model_->group().shards())
+                                          : units.front().parameters().front().shard().device();
   const at::Tensor norm = norm_of_whole(model_->group(), sharded, all, norm_type, max_norm, device);
   all.insert(all.end(), sharded.begin(), sharded.end());
   scale_to_norm(all, norm, max_norm);

@@ -72,7 +72,6 @@ Tensors shardable_parameters(const torch::nn::Module& module, const std::vector<
     if (names.contains(each.name)) left_out.insert(each.tensor.unsafeGetTensorImpl());
   }
   std::erase_if(parameters, [&](const auto& each) { return left_out.contains(each.tensor.unsafeGetTensorImpl()); });
-  TORCH_CHECK_VALUE(!parameters.empty(), "FSDP: the module has no parameters to shard.");
   for (const auto& each : parameters) require_shardable(each, takes_meta);
   require_apart(parameters);
   return parameters;

@@ -21,9 +21,22 @@ std::string without_numbers(const std::string& text) {
   return std::regex_replace(std::regex_replace(text.substr(0, text.find('\n')), number, "$1#"), list, "#");
 }
 
+// The numbers of source lines stay: "train.cpp:41".
+std::string without_other_numbers(const std::string& text) {
+  static const std::regex line(R"((\.[A-Za-z]+:)([0-9]))"), named(R"((\.[A-Za-z]+:)L([0-9]))");
+  return std::regex_replace(without_numbers(std::regex_replace(text, line, "$1L$2")), named, "$1$2");
+}
+
 std::string placed(const std::string& call, const std::string& where) {
   const auto text = without_numbers(call);
   return where.empty() ? text : text + "  at " + where;
+}
+
+// True if a checker ended the run. Its headline has the places, and where other ranks were is a matter of chance.
+bool is_found_by_checker(const Report& report) {
+  return !report.findings.empty() ||
+         std::any_of(report.causes.begin(), report.causes.end(),
+                     [](const Cause& cause) { return cause.kind == Cause::Kind::found_at_fault; });
 }
 
 bool depends_on_more_than_the_seed(const Report& report) {
@@ -40,9 +53,10 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
+  if (is_found_by_checker(report)) parts.insert(without_other_numbers(report.headline));
   // If a time limit ended the run, what a rank was doing is a matter of chance, but the source line that it had reached
   // is not.
-  if (report.verdict == Verdict::interrupted) {
+  if (parts.empty() && report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
       if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/formatting/name_list.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/diagnosis/compile_diagnosis.h"
@@ -35,6 +36,14 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
       "and a receive of equal sizes",
       messages.call, describe_ranks(messages.ranks), where.empty() ? "" : " at ", where, messages.received,
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
+}
+
+std::string remark_of(const comm::UnusedGroups& groups, const Places& places) {
+  const auto where = places.text(groups.where);
+  std::vector<std::string> names;
+  for (const auto& name : groups.names) names.push_back('"' + name + '"');
+  return fmt::format("no rank made a call on the group{} {}{}{}", names.size() == 1 ? "" : "s", some_names(names),
+                     where.empty() ? "" : ", made at ", where);
 }
 
 // Adds calls that ranks had in flight when other calls failed, and for which nobody waited any more. Such calls are
@@ -166,7 +175,10 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
                                   where.empty() ? "" : " at ", where, times_text(calls.ranks)));
   }
   for (const auto& messages : record.short_messages) remarks.push_back(remark_of(messages, places));
-  if (!failed) add_left_behind(record, headline, remarks);
+  if (!failed) {
+    add_left_behind(record, headline, remarks);
+    for (const auto& groups : record.unused_groups) remarks.push_back(remark_of(groups, places));
+  }
   for (const auto& thread : record.static_threads) remarks.push_back(text_of(thread, places));
   for (const auto& [text, of] : record.habits)
     remarks.push_back(fmt::format("{}: {}", describe_ranks(std::vector<int>(of.begin(), of.end())), text));

@@ -21,6 +21,7 @@ Places::Places(const RunRecord& record) {
   for (const auto& fiber : record.outcome.blocked) add(fiber.where);
   for (const auto& failure : record.outcome.failures) add(failure.thrown_at);
   for (const auto& group : record.pending_groups) add(group.where);
+  for (const auto& groups : record.unused_groups) add(groups.where);
   for (const auto& calls : record.unwaited) add(calls.where);
   for (const auto& messages : record.short_messages) add(messages.where);
   for (const auto& thread : record.static_threads) add(thread.where);

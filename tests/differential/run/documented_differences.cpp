@@ -78,6 +78,7 @@ bool is_documented_refusal(const std::string& refusal, const std::set<std::strin
       {"set_data() replaces", "flags"},
       {"detach_() takes", "flags"},
       {"requires_grad_() changes", "flags"},
+      {"is told to require grad inside of a captured function", "flags"},
       {"a tensor that was captured outlives the call", "member"},
       {"a hook is registered on a tensor", "kept_hook"},
       {"a hook is registered on a tensor", "hook"},

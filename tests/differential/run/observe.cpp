@@ -277,7 +277,8 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
 std::set<std::string> undefined_gradients(const Observed& seen) {
   std::set<std::string> names;
   for (const Fact& fact : seen.facts) {
-    if (fact.name.starts_with("gradient of parameter") && is_undefined(fact)) names.insert(fact.name);
+    const bool is_of_ddp = fact.name.starts_with("gradient of parameter") || fact.name.starts_with("gradient of leaf");
+    if (is_of_ddp && is_undefined(fact)) names.insert(fact.name);
   }
   return names;
 }

@@ -63,7 +63,7 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
 // The first line of an error, without digits: equal for two errors of one kind.
 std::string kind_of(const std::string& error);
 
-// The names of the undefined gradients of parameters.
+// The names of the undefined gradients of parameters and leaves.
 std::set<std::string> undefined_gradients(const Observed& seen);
 
 // Returns the first difference.

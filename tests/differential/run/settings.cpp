@@ -218,9 +218,9 @@ bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, co
   return changed_since(check_as_it_is(with_counted_writes(program), setting, calls).eager_error);
 }
 
-// The history of a result may lead to a parameter that no backward reaches, for example through a collective without a
-// formula for its gradient. Then DDP may count the parameter as used and give it zeros in eager mode but not in a
-// graph, or the other way round (docs/COMPILE.md). Without DDP the gradient of such a parameter is undefined.
+// The history of a result may lead to a parameter or leaf that no backward reaches, for example through a collective
+// without a formula for its gradient. Then DDP may count the parameter as used and give it zeros in eager mode but not
+// in a graph, or the other way round (docs/COMPILE.md). Without DDP the gradient of such a parameter is undefined.
 bool is_of_an_unreached_parameter(const Outcome& outcome, const Program& program, const Setting& setting,
                                   const std::vector<CallSpec>& calls) {
   if (setting.way != Way::Ddp || !outcome.difference || !outcome.difference->zeros_or_undefined) return false;

@@ -40,7 +40,7 @@ struct Outcome {
   std::string refusal;                        // why the function runs in eager mode; empty if it does not
   bool gives_outside = false;                 // see Net::gave_outside
   std::string eager_error;                    // of the last call
-  std::set<std::string> undefined_gradients;  // of parameters in eager mode, in the last call
+  std::set<std::string> undefined_gradients;  // of parameters and leaves in eager mode, in the last call
   std::int64_t hits = 0, compiles = 0, graphs = 0, eager_calls = 0;
 };
 

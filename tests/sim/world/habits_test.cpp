@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +15,7 @@
 #include <ATen/ops/ones.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -65,6 +68,53 @@ TEST(CaughtTimeouts, OfAStore_AreRemarkedUnlessTheCallLimitsItself) {
   EXPECT_THAT(with([](c10d::Store& store) { store.get("id"); }).remarks,
               ElementsAre(HasSubstr("key \"id\" had timed out")));
   EXPECT_THAT(with([](c10d::Store& store) { store.wait({"id"}, std::chrono::milliseconds(100)); }).remarks, IsEmpty());
+}
+
+std::vector<std::string> remarks_of(const std::function<void(RankContext&)>& body) {
+  const auto report = World({.ranks = 4}).run(body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  return report.remarks;
+}
+
+TEST(UnusedGroups, AreNamedWithTheirPlace) {
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                ctx.new_group({0, 1}, "left");
+                const auto right = ctx.new_group({2, 3}, "right");
+                if (right) right.barrier()->wait();
+              }),
+              ElementsAre(AllOf(StartsWith("no rank made a call on the group \"left\", made at habits_test.cpp:"))));
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                for (const int first : {0, 2}) ctx.new_group({first, first + 1});
+              }),
+              ElementsAre(StartsWith("no rank made a call on the groups \"group1\", \"group2\", made at")));
+}
+
+TEST(UnusedGroups, OfAPlaceWhoseOthersAreUsed_AreNotRemarked) {
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                Group own;
+                for (const int first : {0, 2}) {
+                  if (auto made = ctx.new_group({first, first + 1})) own = made;
+                }
+                if (ctx.rank() < 2) own.barrier()->wait();
+              }),
+              IsEmpty());
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                const DeviceMesh mesh(ctx, {2, 2}, {"dp", "tp"});
+                mesh.group("tp").barrier()->wait();
+              }),
+              IsEmpty());
+}
+
+TEST(UnusedGroups, ThatAreUsedOtherwise_AreNotRemarked) {
+  EXPECT_THAT(remarks_of([](RankContext& ctx) {
+                ctx.new_group({ctx.rank() < 4 ? 1 : 0}, "of one rank");
+                const auto pair = ctx.new_group({0, 1}, "of messages"), all = ctx.new_group({0, 1, 2, 3}, "parent");
+                auto tensor = at::ones({2});
+                if (ctx.rank() == 0) pair.send(tensor, 1)->wait();
+                if (ctx.rank() == 1) pair.recv(tensor, 0)->wait();
+                Group(all->splitGroup({0, 1, 2, 3}, {}, {}, {}, {})).barrier()->wait();
+              }),
+              IsEmpty());
 }
 
 TEST(ThreadsOfARank, OnOneGroup_AreNamedWhereTheRunFails) {

@@ -85,6 +85,10 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 
+  // Leaves out groups if another group of the same place was used: a loop makes the groups of all ranks, and a mesh
+  // those of all dimensions. Also leaves out the world's group, and groups that only their members made.
+  std::vector<UnusedGroups> unused_groups() const;
+
   // unwaited_calls() and short_messages() return one item for each kind of call, in the order of the first calls of
   // each kind.
   std::vector<UnwaitedCalls> unwaited_calls() const;

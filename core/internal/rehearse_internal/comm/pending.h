@@ -37,6 +37,12 @@ struct PendingGroup {
   exec::CallSite where{};  // where one of the callers made the call; empty unless captured
 };
 
+// Groups of several ranks that the ranks made at one place by new_group(), and on which nobody made a call.
+struct UnusedGroups {
+  std::vector<std::string> names;  // in the order in which they were made
+  exec::CallSite where{};          // where one of the ranks made the first group
+};
+
 // Calls of one kind whose end the program cannot know from their Work: no wait, no check that returned true, no future.
 // Excludes works that a rank's exception dropped. Also excludes a call if the rank has seen a later call of the same
 // group end, which shows that the earlier call has ended: for a collective, any later collective; for a message, a

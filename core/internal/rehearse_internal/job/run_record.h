@@ -39,6 +39,7 @@ struct RunRecord {
   std::vector<comm::Mismatch> mismatches;
   std::vector<comm::PendingOperation> pending;  // calls that had not completed when the world ended
   std::vector<comm::PendingGroup> pending_groups;
+  std::vector<comm::UnusedGroups> unused_groups;
   std::vector<comm::UnwaitedCalls> unwaited;
   std::vector<comm::ShortMessages> short_messages;
   compiler::Journal journal;

@@ -75,6 +75,28 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   EXPECT_TRUE(compiled(x).equal(function(x)));
 }
 
+// The code of a checkpoint registers a hook on its input, which no graph can hold. Behind a read it does so in each call.
+TEST(BehindARefusal, HooksOnTheInputOfACheckpoint) {
+  for (const bool reads : {false, true}) {
+    const auto function = [reads](const at::Tensor& x, const at::Tensor& w) {
+      const auto code = [w, reads](const at::Tensor& h) {
+        const double factor = reads ? w.sum().item<double>() : 3;
+        h.register_hook([](const at::Tensor& gradient) { return gradient * 2; });
+        return h * w * factor;
+      };
+      return (checkpoint(code, x) + x * 5).sum();
+    };
+    auto compiled = compile(function);
+    for (const bool is_leaf : {true, false, true}) {
+      const at::Tensor w = at::full({2}, 4.0), mine = at::ones({2}).requires_grad_(),
+                       eagers = at::ones({2}).requires_grad_();
+      compiled(is_leaf ? mine : mine * 1, w).backward();
+      function(is_leaf ? eagers : eagers * 1, w).backward();
+      EXPECT_TRUE(mine.grad().equal(eagers.grad())) << reads << is_leaf << mine.grad() << eagers.grad();
+    }
+  }
+}
+
 // If an index is a tensor of one integer, LibTorch takes the sizes of the indexed tensor `y`, reads the integer, and
 // then uses the sizes. The sizes must stay valid although the read makes `y` a real tensor.
 TEST(BehindARefusal, SizesOfWhatIsIndexedByANumberFromData) {

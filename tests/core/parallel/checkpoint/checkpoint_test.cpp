@@ -219,6 +219,7 @@ TEST(Checkpoint, HooksOfTensors_AreCalledOnce) {
         const at::Tensor x = leaves[0] * 1;
         x.register_hook([](const at::Tensor& gradient) { return gradient + 1; });
         const auto code = [&](const std::vector<at::Tensor>& in) {
+          in[0].register_hook([](const at::Tensor& gradient) { return gradient * 7; });
           const at::Tensor y = in[0] * leaves[1];
           if (y.requires_grad()) y.register_hook([](const at::Tensor& gradient) { return gradient * 5; });
           return std::vector<at::Tensor>{y.exp()};

@@ -246,7 +246,6 @@ TEST(FsdpRefuses, ParametersThatCannotBeSharded) {
               HasSubstr("FSDP: parameter \"p0\" is on the meta device and has no values to shard"));
   EXPECT_THAT(refusal_of(torch::nn::Embedding(torch::nn::EmbeddingOptions(4, 2).sparse(true))),
               HasSubstr("FSDP: parameter \"weight\" is sparse, or belongs to an embedding with sparse gradients"));
-  EXPECT_THAT(refusal_of_tensors({}), HasSubstr("FSDP: the module has no parameters to shard."));
 }
 
 TEST(FsdpRefuses, DtypesThatHaveNoGradients) {

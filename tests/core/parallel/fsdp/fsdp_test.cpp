@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -225,6 +226,38 @@ TEST(FsdpTraining, OtherParametersFrozenOnARank_AreAMismatch) {
   };
   EXPECT_EQ(verdict_of(true), rehearse::Verdict::ok);
   EXPECT_EQ(verdict_of(false), rehearse::Verdict::mismatch);
+}
+
+struct WithoutParametersImpl : torch::nn::Module {
+  explicit WithoutParametersImpl(double mean) { mean_ = register_buffer("mean", at::full({2}, mean)); }
+  at::Tensor forward(const at::Tensor& x) { return x - mean_; }
+  at::Tensor mean_;
+};
+TORCH_MODULE(WithoutParameters);
+
+TEST(FsdpTraining, WithoutParameters_ThereIsNothingToShard) {
+  run_ranks({.ranks = 3}, [](RankContext& ctx) {
+    FullyShardedDataParallel fsdp(WithoutParameters(ctx.rank()), ctx.group());
+    const at::Tensor x = at::ones({4, 2}).requires_grad_();
+    const at::Tensor y = fsdp(x);
+    EXPECT_TRUE(y.equal(at::ones({4, 2})));  // rank 0's buffer
+    y.sum().backward();
+    EXPECT_TRUE(x.grad().equal(at::ones({4, 2})));
+    EXPECT_TRUE(fsdp.units().empty() && fsdp.parameters().empty());
+    EXPECT_EQ(fsdp.clip_grad_norm_(1).item<double>(), 0);
+    EXPECT_EQ(fsdp.full_state_dict().size(), 1U);
+    fsdp.load_full_state_dict(fsdp.full_state_dict());
+    fsdp.zero_grad();
+  });
+}
+
+TEST(FsdpTraining, WithParametersOnSomeRanks_IsAnError) {
+  run_ranks({.ranks = 3}, [](RankContext& ctx) {
+    torch::nn::Sequential net;
+    if (ctx.rank() == 1) net->push_back(torch::nn::Linear(2, 2));
+    EXPECT_THAT(error_of<c10::Error>([&] { FullyShardedDataParallel(net, ctx.group()); }),
+                testing::HasSubstr("FSDP expects same model across all ranks"));
+  });
 }
 
 // The forward frees a unit as soon as the next unit begins. When the forward ends, it frees the last unit. The backward
