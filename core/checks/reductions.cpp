@@ -63,7 +63,7 @@ std::optional<Reductions::Parts> Reductions::parts_of(const at::Tensor& gradient
     for (const double factor : {call->factor, call->factor / ranks}) {
       const auto offset = offset_in(sum * factor, gradient);
       if (offset < 0) continue;
-      Parts found{call->ranks, {}, call->is_bucket || factor < 1};
+      Parts found{call->ranks, {}, call->is_bucket || factor < 1, call->is_bucket};
       for (const auto& part : call->parts)
         found.parts.push_back(numbers_in(part).narrow(0, offset, gradient.numel()) * factor);
       return found;

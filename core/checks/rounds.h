@@ -56,6 +56,12 @@ class Rounds {
     return &round;
   }
 
+  // Whether this round of the key was never compared.
+  bool was_given_up(const std::string& key, std::uint64_t number) const {
+    const auto last = given_up_.find(key);
+    return last != given_up_.end() && number <= last->second;
+  }
+
   // At how many rounds of the key `rank` has arrived.
   std::uint64_t count(const std::string& key, int rank) { return counts_[{key, rank}]; }
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/exec/this_rank.h>
+
 namespace rehearse {
 
 RankContextBase::RankContextBase(RunRecord& record, const ShowProgress& show, at::Generator generator,
@@ -25,7 +27,15 @@ void RankContextBase::progress(std::int64_t done, std::int64_t total, std::strin
   if (rank() == 0 && show_) show_(done, total, text);
 }
 
-void RankContextBase::push_label(std::string_view name) { labels_.emplace_back(std::string(name)); }
+void RankContextBase::push_label(std::string_view name) {
+  labels_[exec::this_rank::thread_of_rank()].emplace_back(std::string(name));
+}
+
+// A label that ends on another thread than it began on ends nothing there.
+void RankContextBase::pop_label() noexcept {
+  const auto of_thread = labels_.find(exec::this_rank::thread_of_rank());
+  if (of_thread != labels_.end() && !of_thread->second.empty()) of_thread->second.pop_back();
+}
 
 void RankContextBase::count_check(std::string_view what) { ++record_.checks[std::string(what)]; }
 

@@ -132,7 +132,7 @@ std::string unreduced_text(Use use) {
   constexpr std::string_view kCall = "Call the DistributedDataParallel instead of the module";
   constexpr std::string_view kReduce = "Make the last forward and backward of each step outside of no_sync()";
   const auto text = [](std::string_view how, std::string_view cure) {
-    return fmt::format("was {}, but its module has gradients, which nobody reduced. {}", how, cure);
+    return fmt::format("was {}, but its module has gradients, so DDP did not reduce them. {}", how, cure);
   };
   if (use == Use::none) return text("never called", kCall);
   return use == Use::without_gradients ? text("called with grad mode off only", kCall)

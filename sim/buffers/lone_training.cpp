@@ -16,6 +16,7 @@
 
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/operators/lone_code.h>
 
 namespace rehearse::sim {
 namespace {
@@ -34,7 +35,8 @@ std::int64_t elements_with_gradients(const torch::optim::Optimizer& optimizer) {
 template <class Optimizer>
 at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure closure, const char* name) {
   auto* const training = exec::this_rank::is_fiber() ? exec::WorldLocal<LoneTraining>::find() : nullptr;
-  if (training != nullptr) training->step(exec::this_rank::rank(), elements_with_gradients(optimizer));
+  if (training != nullptr && !operators::in_lone_code())
+    training->step(exec::this_rank::rank(), elements_with_gradients(optimizer));
   static void* const of_libtorch = ::dlsym(RTLD_NEXT, name);
   using Step = at::Tensor (*)(Optimizer*, torch::optim::Optimizer::LossClosure);
   return reinterpret_cast<Step>(of_libtorch)(&optimizer, std::move(closure));
@@ -45,18 +47,20 @@ at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure
 void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
   if (call.title.group->ranks.size() < 2) return;
   auto& rank = ranks_[static_cast<std::size_t>(call.rank)];
-  for (const auto& buffer : call.buffers) rank.since_step = std::max(rank.since_step, buffer.numel);
+  std::int64_t largest = 0;
+  for (const auto& buffer : call.buffers) largest = std::max(largest, buffer.numel);
+  rank.since_step += largest;
 }
 
 void LoneTraining::step(int rank, std::int64_t parameters) {
   auto& of = ranks_[static_cast<std::size_t>(rank)];
-  if (of.steps++ > 0) of.between = std::max(of.between, of.since_step);
+  if (of.steps++ > 0) of.most = std::max(of.most, of.since_step);
   of.since_step = 0;
   of.parameters = std::max(of.parameters, parameters);
 }
 
 bool LoneTraining::is_lone(const OfRank& rank) {
-  return rank.steps > 1 && rank.parameters > kFew && rank.between <= kFew;
+  return rank.steps > 1 && rank.parameters > kFew && std::max(rank.most, rank.since_step) <= kFew;
 }
 
 void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
@@ -65,8 +69,8 @@ void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
     const auto& of = ranks_[i];
     if (!is_lone(of)) continue;
     remarks.remark(static_cast<int>(i),
-                   fmt::format("stepped an optimizer of {} parameters {} times, and between the steps no call carried "
-                               "more than a few numbers, so nobody reduced the gradients",
+                   fmt::format("stepped an optimizer of {} parameters {} times, and after each step its calls carried "
+                               "no more than a few numbers, so nobody reduced the gradients",
                                of.parameters, of.steps));
   }
 }

@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 
 // Finds ranks that step optimizers although nothing carries their gradients, or what they have learnt, to other ranks:
-// between their steps, no call of theirs has more than a few numbers, such as a loss. Looks at sizes alone, because a
+// after a step, no calls of theirs have more than a few numbers, such as a loss. Looks at sizes alone, because a
 // program may copy gradients into a buffer, compress them or average parameters instead.
 class LoneTraining final : public CallChecker {
  public:
@@ -28,8 +28,8 @@ class LoneTraining final : public CallChecker {
   struct OfRank {
     std::uint64_t steps = 0;
     std::int64_t parameters = 0;  // of the largest step
-    std::int64_t since_step = 0;  // elements of the largest tensor in a call since the last step
-    std::int64_t between = 0;     // the same between any two steps
+    std::int64_t since_step = 0;  // elements of each call's largest tensor since the last step, in total
+    std::int64_t most = 0;        // the same between any two steps
   };
 
   static bool is_lone(const OfRank& rank);

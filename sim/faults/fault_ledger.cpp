@@ -79,7 +79,10 @@ void FaultLedger::begin(Inject inject) {
 void FaultLedger::arm(std::size_t index, VirtualTime due) {
   REHEARSE_CHECK(index < plans_.size() && inject_ != nullptr, index, plans_.size());
   const auto& traits = traits_of(plans_[index].fault->verb);
+  // Timers fire when time passes, which is after the first steps of all ranks. Only allocations may fail in these.
+  const bool at_once = due == VirtualTime() && plans_[index].fault->verb == Fault::Verb::fail_alloc;
   const auto on = [&](int rank) {
+    if (at_once) return inject_(plans_[index], rank);
     if (traits.of_ended) {
       const auto after = due - executor_.clock().now();
       return exec::restart_rank(executor_, rank, after, [this, index, rank] { inject_(plans_[index], rank); });

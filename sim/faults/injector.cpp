@@ -66,11 +66,13 @@ auto FaultInjector::on_call(comm::Operation& call, const comm::GroupIdentity& gr
   ledger_.count_call(rank);
   look_at(intercepted);
   refuse_lost(intercepted);
+  const auto begun = executor_.clock().now();
   for (auto& plan : ledger_.plans()) {
     if (!is_due(plan, intercepted)) continue;
     if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, intercepted.title());
     if (act(plan, intercepted) == Answer::skip) return Answer::skip;
   }
+  if (executor_.clock().now() > begun) refuse_lost(intercepted);  // a rank may have crashed during a pause
   return Answer::pass;
 }
 

@@ -195,7 +195,7 @@ TEST(BufferedSends, SendWithoutAReceive_IsReportedWithItsLine) {
   const auto report = run_buffered(demo::sends_into_a_buffer, 2);
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_THAT(report.headline, MatchesRegex("send #1 to rank 1 on group \"world\" of rank 0 at " + kLine +
-                                            "sends_into_a_buffer was never received; nobody waited for it"));
+                                            "sends_into_a_buffer was never received"));
   const auto beside = run_buffered(demo::sends_into_a_buffer_beside_a_hang, 3);
   EXPECT_EQ(beside.verdict, Verdict::deadlock);
   EXPECT_THAT(beside.headline,

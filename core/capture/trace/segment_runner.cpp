@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/segment_runner.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include <rehearse_internal/capture/errors.h>
@@ -82,6 +84,14 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
                         "Register the hook outside of the captured function.", recording_.graph.site());
   }
   throw_refusal();
+  for (const void* const object : region->references()) {
+    if (!listener_->is_of_this_call(object)) continue;
+    throw NotCapturable(region->title() +
+                            " gets a reference to an argument, a local object or a member of the captured function",
+                        "Later calls have others: pass std::ref() of an object that outlives the function.",
+                        recording_.graph.site());
+  }
+  EagerRegion::State state = region->state();
   SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(*region, tensors);
   const Held held(ended.end);
   check_after_code();
@@ -89,8 +99,20 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   std::vector<at::Tensor> real;
   for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
   take_answer(answer, held);
+  // Code that changes its own state does so in each call.
+  const EagerRegion::State now = region->state();
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (now[i] != state[i]) state[i] = 0;
+  }
+  if (state != EagerRegion::State()) states_.push_back({region, state});
   answer.result->replace(rest_ ? rest_->as_held(real) : recorder_.take_results(ended.region, real));
   return answer.result;
+}
+
+bool RegionState::holds() const {
+  const EagerRegion::State now = region->state();
+  const auto fits = [](std::uint64_t before, std::uint64_t after) { return before == 0 || before == after; };
+  return std::equal(state.begin(), state.end(), now.begin(), fits);
 }
 
 // See SegmentRecorder::end_for_good(). Also returns nothing if the capture has ended or the code has got a refusal.

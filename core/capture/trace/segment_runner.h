@@ -36,6 +36,8 @@ class SegmentRunner {
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                            const std::vector<at::Tensor>& tensors);
+  // The states of the eager regions that have run, without those that change their own state.
+  const std::vector<RegionState>& states() const noexcept { return states_; }
   // Call it for something that no graph can hold: the listener runs what was recorded, and the rest of the code runs
   // eagerly. Returns false if that is not possible, for example without a listener, in a hook, or if autograd has seen
   // fakes. The caller must then throw the refusal.
@@ -78,6 +80,7 @@ class SegmentRunner {
   std::unique_ptr<EagerRest> rest_;
   std::string ended_by_;
   std::exception_ptr refusal_;
+  std::vector<RegionState> states_;
 };
 
 }  // namespace rehearse::capture

@@ -325,6 +325,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
                          recording_.shapes,
                          std::move(recording_.remarks),
                          recording_.storages.asked(),
+                         recording_.inputs.found_arguments(),
                          std::move(last)};
   add_shape_remarks(*recording_.shapes, captured.remarks);
   return captured;

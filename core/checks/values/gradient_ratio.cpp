@@ -32,10 +32,12 @@ at::Tensor numbers_of(const at::Tensor& tensor) {
 // of the ranks were summed.
 std::string n_times(int ranks, Reduced reduced) {
   const bool twice_too = ranks == 2;
-  if (reduced == Reduced::mean) {
+  if (reduced == Reduced::mean || reduced == Reduced::by_ddp) {
     return fmt::format(
-        " (= number of ranks), although the reduction takes the mean: each rank's loss is a sum over a batch of {} "
+        " (= number of ranks), although {}: each rank's loss is a sum over a batch of {} "
         "where the mean is meant, or is multiplied by the number of ranks{}",
+        reduced == Reduced::mean ? "the reduction takes the mean"
+                                 : "DDP takes the mean, unless a communication hook of the program sums",
         ranks, twice_too ? ", or was counted twice (a second backward, or no zero_grad)" : "");
   }
   if (twice_too) return " (= number of ranks): a sum where the mean is meant, or reduced or added up twice";

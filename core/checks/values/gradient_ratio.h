@@ -27,7 +27,7 @@ struct GradientRatio {
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);
 
 // The operation by which all-reduces combined the ranks' parts of a gradient; unknown unless they were recorded.
-enum class Reduced { unknown, sum, mean };
+enum class Reduced { unknown, sum, mean, by_ddp };
 
 // The diagnosis: "0.25 times as large (= 1 / number of ranks): averaged twice ...", for `ranks` ranks.
 std::string meaning_of(const GradientRatio& ratio, int ranks, Reduced reduced = Reduced::unknown);

@@ -26,9 +26,12 @@ std::string near_miss(const Operation& call, int rank, std::span<const Envelope>
     return is_send ? fmt::format("rank {} receives with tag {}", group.global_rank(call.peer), other->tag)
                    : fmt::format("rank {} has sent with tag {}", group.global_rank(other->source), other->tag);
   }
-  const int source = group.global_rank(others.front().source);
-  if (!is_send) return fmt::format("rank {} has sent instead", source);
-  return fmt::format("rank {} receives from rank {}", group.global_rank(call.peer), source);
+  if (!is_send) return fmt::format("rank {} has sent instead", group.global_rank(others.front().source));
+  // A receive from another rank and with another tag waits for another message.
+  const auto same_tag = std::ranges::find(others, call.tag, &Envelope::tag);
+  if (same_tag == others.end()) return "";
+  return fmt::format("rank {} receives from rank {}", group.global_rank(call.peer),
+                     group.global_rank(same_tag->source));
 }
 
 std::string waiting_for_message(std::string_view title, bool is_send, std::string_view near_miss) {

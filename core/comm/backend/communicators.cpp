@@ -69,11 +69,15 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_local_group(std::span<
 
 void Communicators::release_works() noexcept { world_->release_works(); }
 
-void Communicators::set_label(int rank, const std::string* label) noexcept { world_->payloads.set_label(rank, label); }
+void Communicators::set_label(int rank, const std::string* label) {
+  world_->payloads.set_label(rank, exec::this_rank::thread_of_rank(), label);
+}
 
 const std::string* Communicators::kept_label(const std::string& text) { return world_->payloads.keep(text); }
 
-const std::string* Communicators::label(int rank) const noexcept { return world_->payloads.label(rank); }
+const std::string* Communicators::label(int rank) const noexcept {
+  return world_->payloads.label(rank, exec::this_rank::thread_of_rank());
+}
 
 void Communicators::name_payload(int rank, const at::Tensor& tensor, const std::string& name) {
   world_->payloads.name(rank, tensor, name);

@@ -5,8 +5,20 @@
 
 namespace rehearse::comm {
 
-void PayloadNames::set_label(int rank, const std::string* label) noexcept {
-  labels_[static_cast<std::size_t>(rank)] = {label, label != nullptr ? text_hash(*label) : 0};
+void PayloadNames::set_label(int rank, std::uint32_t thread, const std::string* label) {
+  Label& of_thread = thread == 0 ? labels_[static_cast<std::size_t>(rank)] : labels_of_threads_[{rank, thread}];
+  of_thread = {label, label != nullptr ? text_hash(*label) : 0};
+}
+
+auto PayloadNames::label_of_thread(int rank, std::uint32_t thread) const noexcept -> const Label& {
+  static const Label none;
+  const auto found = labels_of_threads_.find({rank, thread});
+  return found == labels_of_threads_.end() ? none : found->second;
+}
+
+void PayloadNames::forget_labels(int rank) noexcept {
+  labels_[static_cast<std::size_t>(rank)] = {};
+  std::erase_if(labels_of_threads_, [rank](const auto& label) { return label.first.first == rank; });
 }
 
 void PayloadNames::name(int rank, const at::Tensor& tensor, const std::string& name) {

@@ -161,7 +161,8 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
     for (int group_rank = 0; group_rank < identity.size(); ++group_rank) {
       const int rank = identity.global_rank(group_rank);
       const bool has_called = derivation.taken[static_cast<std::size_t>(group_rank)] != 0;
-      if (!has_called && derivation.absent.contains(rank)) continue;
+      // A rank that has begun again does not make the groups for which it was expected before its crash.
+      if (!has_called && (derivation.absent.contains(rank) || begun_again_.contains(rank))) continue;
       (has_called ? group.called_by : group.missing).push_back(rank);
     }
     if (!group.missing.empty()) pending.push_back(std::move(group));
@@ -212,6 +213,7 @@ void GroupRegistry::lose(int rank, bool connections_break) {
 void GroupRegistry::begin_again(int rank) noexcept {
   made_[static_cast<std::size_t>(rank)] = 0;
   down_.erase(rank);
+  begun_again_.insert(rank);
 }
 
 void GroupRegistry::close() noexcept {

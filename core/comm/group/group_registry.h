@@ -93,6 +93,7 @@ class GroupRegistry {
 
   GroupWorld& world_;
   Absences down_;                        // ranks that have crashed and not been restarted
+  std::set<int> begun_again_;            // ranks that have been restarted
   std::vector<std::size_t> made_;        // number of new_group() calls, by rank
   std::deque<Creation> creations_;       // in order; mismatches refer to entries
   std::vector<Derivation> derivations_;  // in the order of their first calls

@@ -67,7 +67,7 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   if (world.services.executor.ending()) return;
   note_use(*work);
   auto& call = work->operation;
-  const auto label_hash = world.payloads.note_in(call, owner);
+  const auto label_hash = world.payloads.note_in(call, owner, exec::this_rank::thread_of_rank());
   if (world.options.interceptor != nullptr && !admitted(*work)) return work->complete(world.services.now());
   work->fingerprint = agreement_hash(call, label_hash);
   work->signature = signature_hash(call, work->fingerprint);

@@ -37,7 +37,7 @@ void GroupWorld::release_works() noexcept {
 
 void GroupWorld::begin_again(int rank) noexcept {
   works_[static_cast<std::size_t>(rank)].clear();
-  payloads.set_label(rank, nullptr);
+  payloads.forget_labels(rank);
   groups.begin_again(rank);
 }
 

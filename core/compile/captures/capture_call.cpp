@@ -49,6 +49,20 @@ bool has_symbols(const std::vector<LeafShape>& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
 }
 
+// An eager region in the state in which it ran.
+class WatchedRegion final : public Watched {
+ public:
+  explicit WatchedRegion(capture::RegionState region) : region_(std::move(region)) {}
+
+  bool holds() const override { return region_.holds(); }
+  GuardFailure failure() const override {
+    return {region_.region->title(), "modes and attributes as at the capture", "others", ""};
+  }
+
+ private:
+  const capture::RegionState region_;
+};
+
 class CallCapture {
  public:
   CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments,
@@ -70,9 +84,14 @@ class CallCapture {
     }
     WatchList watches;
     {
-      WatchScope scope(watches, __builtin_frame_address(0), code.function());
+      WatchScope scope(watches, code.end(), code.function());
       for (const Leaf& leaf : call_.leaves) {
         if (leaf.kind == LeafKind::Group) scope.add_guarded(leaf.group);
+      }
+      if (segments_) {
+        segments_->set_objects_of_call([&](const void* object) {
+          return scope.ends_with_call(object) || code.is_in_function(object);
+        });
       }
       const parallel::DdpRecorder recorder;
       run_code(code);
@@ -81,6 +100,7 @@ class CallCapture {
       result_.ddp = recorder.seen();
     }
     std::vector<c10::IValue> outputs = code.values();
+    if (!tracer_.ended()) end_if_regions_changed();
     if (!tracer_.ended()) end_if_unguarded(code);
     if (!tracer_.ended()) end_if_unrepeatable(code, outputs);
     if (tracer_.ended()) return serve(code, std::move(outputs));
@@ -117,6 +137,7 @@ class CallCapture {
     refuse_fixed_marks(call_.leaves, positions_, *shapes_);
     use.note_storages(std::move(captured_.storages));
     use.bind_inputs(captured_, leaves_, result_);
+    for (const auto& region : tracer_.regions()) watches.add(std::make_shared<WatchedRegion>(region));
     use.add_guards(std::move(positions_), shapes_, std::move(watches), result_);
     result_.remarks = std::move(captured_.remarks);
     result_.module = captured_.module;
@@ -138,6 +159,14 @@ class CallCapture {
     if (!segments_) throw refusal;
     result_.keeps_tensors = false;
     end(refusal);
+  }
+
+  void end_if_regions_changed() {
+    for (const auto& each : tracer_.regions()) {
+      if (each.holds()) continue;
+      return end_by("the function switches or changes " + each.region->title(),
+                    "Do it outside of the captured function.");
+    }
   }
 
   // A group in the result becomes a constant of the entry, so a guard must check it.

@@ -56,6 +56,16 @@ void CapturedUse::bind_inputs(const capture::CapturedGraph& captured, const Capt
     used_[binding.index] = true;
     if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
   }
+  for (const at::Tensor& found : captured.found_arguments) guard_identity(found, capture);
+}
+
+// The guards then compare the argument with this very tensor.
+void CapturedUse::guard_identity(const at::Tensor& found, Capture& capture) const {
+  for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+    const Leaf& leaf = call_.leaves[i];
+    if (leaf.kind != LeafKind::Tensor || !leaf.tensor->is_same(found)) continue;
+    return capture.guards.add_captured(found, *tensors_[i]);
+  }
 }
 
 void CapturedUse::add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) const {

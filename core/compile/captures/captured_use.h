@@ -38,6 +38,7 @@ class CapturedUse {
   bool is_used(std::uint32_t leaf) const;
   void add_leaf(std::uint32_t leaf, Capture& capture) const;
   void add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) const;
+  void guard_identity(const at::Tensor& found, Capture& capture) const;
   void guard_storage(const at::Tensor& tensor, TensorGuard& guard) const;
 
   const CallView& call_;

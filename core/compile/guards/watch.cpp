@@ -77,15 +77,19 @@ WatchScope::~WatchScope() {
   open_watch.get() = before_;
 }
 
-void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
-  // The stack grows downwards. Everything between this frame and the compiled call will be gone when that call returns.
-  const auto at = address_on_stack(address);
+// The stack grows downwards. Everything between this frame and the compiled call will be gone when that call returns.
+bool WatchScope::ends_with_call(const void* object) const noexcept {
+  const auto at = address_on_stack(object);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
+  return here <= at && at < reinterpret_cast<std::uintptr_t>(frame_);
+}
+
+void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
+  if (ends_with_call(address)) {
     const GuardFailure failure_found = watched->failure();
     throw CompileError((failure_found.line.empty() ? "" : failure_found.line + ": ") +
-                       "watch() was given a local variable of the compiled function, which does not exist in the next "
-                       "call. Watch the variable from which it is copied, or make it an argument");
+                       "watch() was given a local variable or an argument of the compiled function, which does not exist "
+                       "in the next call. Watch the variable from which it is copied, or make it an argument");
   }
   {
     const NotListening looking;

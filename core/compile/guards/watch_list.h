@@ -73,13 +73,16 @@ class WatchList {
 // wrong ranks, because the group may have changed.
 class WatchScope final : public operators::GroupUse {
  public:
-  // `function`: see UserCode::function(). Groups in it get guards.
+  // `frame`: the end of the compiled call's part of the stack, with the copies of its arguments. `function`: see
+  // UserCode::function(). Groups in it get guards.
   WatchScope(WatchList& list, const void* frame, std::span<const std::byte> function);
   ~WatchScope();
   WatchScope(const WatchScope&) = delete;
   WatchScope& operator=(const WatchScope&) = delete;
 
   void add(const void* address, std::shared_ptr<const Watched> watched);
+  // Whether the object is a local one of the compiled call, or a copy of an argument.
+  bool ends_with_call(const void* object) const noexcept;
 
   // Notes a group that is an argument of the call.
   void add_guarded(c10d::ProcessGroup* group) { guarded_.insert(group); }

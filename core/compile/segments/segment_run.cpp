@@ -2,6 +2,7 @@
 #include "compile/segments/segment_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -10,9 +11,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/compile/errors.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/operators/storage_of.h>
+
+#include "compile/guards/global_state.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -174,6 +178,19 @@ Step* SegmentRun::next(const SegmentTree& tree) const {
   return last.all_compile ? nullptr : find_step(last.step->branches, last.key);
 }
 
+namespace {
+
+// The code behind the region has been captured, or will be, with the modes in front of it.
+void refuse_change(const SavedState& before, const capture::EagerRegion& region) {
+  const std::optional<GuardFailure> changed = before.change();
+  if (!changed) return;
+  throw CompileError(fmt::format("{} changes {} from {} to {} and leaves it so. Change it back in the region, or change "
+                                 "it outside of the compiled function",
+                                 region.title(), changed->source, changed->expected, changed->found));
+}
+
+}  // namespace
+
 void SegmentRun::run_region(Step& step) {
   std::vector<at::Tensor> arguments;
   std::vector<Nature> before;
@@ -184,7 +201,9 @@ void SegmentRun::run_region(Step& step) {
   PassedStep passed{.step = &step, .values = {}, .result = nullptr, .key = {}};
   {
     const at::AutoGradMode grad_mode(step.region_grad_enabled);
+    const SavedState modes;
     passed.result = step.region->run(arguments);
+    refuse_change(modes, *step.region);
   }
   const std::vector<at::Tensor> results = passed.result->tensors();
   entangled_ = entangled_ || passed.result->must_end() || share_memory(arguments, results);

@@ -54,6 +54,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   // `leaves`: the numbers that the capture gave to the call's tensors and integers. Call this once, before the code
   // runs.
   void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves);
+  // See SegmentListener::is_of_this_call().
+  void set_objects_of_call(std::function<bool(const void*)> is_of_call) { is_of_call_ = std::move(is_of_call); }
 
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
@@ -62,6 +64,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   // the code repeats steps that the call has passed.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   bool expects_whole() const override { return owner_.is_whole; }
+  bool is_of_this_call(const void* object) const override { return is_of_call_(object); }
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
@@ -109,6 +112,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   SegmentRun& run_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   const CapturedLeaves* leaves_ = nullptr;
+  std::function<bool(const void*)> is_of_call_ = [](const void*) { return false; };
   std::size_t answered_ = 0;  // how many of run_.passed() the code has come to; all of them unless it repeats steps
   Step* last_ = nullptr;      // the last step that the code has come to; null: none
   std::vector<GraphExplanation> made_;

@@ -17,7 +17,7 @@ std::string failure_text(const std::exception_ptr& error) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (const char* text) {
-    return text;
+    return text != nullptr ? text : "a null pointer to a text";
   } catch (const std::string& text) {
     return text;
   } catch (int number) {

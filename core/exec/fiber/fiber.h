@@ -44,6 +44,7 @@ class alignas(kCacheLine) Fiber {
   Fiber* previous_waiter = nullptr;                        // in its queue; see WaitQueue
   Fiber* next_waiter = nullptr;
   bool timed_out = false;  // its wait has reached its limit
+  bool is_thread = false;  // a thread that the rank's code has started
 
   // The last line, including the part of the native state that a switch touches.
   alignas(32) NativeState native;

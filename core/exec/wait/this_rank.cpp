@@ -31,6 +31,10 @@ class Alarm final : public Timer {
 bool is_fiber() noexcept { return current_fiber() != nullptr; }
 int rank() { return require_fiber("this_rank::rank()").rank; }
 std::uint32_t fiber_of_rank() { return require_fiber("this_rank::fiber_of_rank()").fiber_of_rank; }
+std::uint32_t thread_of_rank() noexcept {
+  const Fiber* const fiber = current_fiber();
+  return fiber != nullptr && fiber->is_thread ? fiber->fiber_of_rank : 0;
+}
 VirtualTime now() { return require_fiber("this_rank::now()").world->clock.now(); }
 
 void yield() { exec::yield(require_fiber("this_rank::yield()")); }

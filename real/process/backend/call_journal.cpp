@@ -21,7 +21,7 @@ comm::GroupIdentity CallJournal::add_group(const std::string& name, const std::v
 CallJournal::Entry CallJournal::record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence,
                                        std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_)));
+  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_, 0)));
   comm::Event event;
   event.time_created = now();
   event.seq_id = static_cast<std::uint32_t>(sequence);
@@ -73,12 +73,12 @@ void CallJournal::forget_payload(const c10::TensorImpl* tensor) noexcept {
 
 const std::string* CallJournal::label() const noexcept {
   const std::lock_guard lock(mutex_);
-  return payloads_.label(rank_);
+  return payloads_.label(rank_, 0);
 }
 
 void CallJournal::set_label(const std::string* label) noexcept {
   const std::lock_guard lock(mutex_);
-  payloads_.set_label(rank_, label);
+  payloads_.set_label(rank_, 0, label);
 }
 
 const std::string* CallJournal::kept_label(const std::string& text) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/sim/input_file.h>
 
@@ -87,6 +88,10 @@ class Validation {
     std::vector<std::string> words = {arguments_.self, "run", file.string(), "--quiet"};
     if (arguments_.time_limit) words.push_back(fmt::format("--time-limit={}", arguments_.time_limit->count()));
     const auto end = run_alone({words, {}, folder / "output.txt"});
+    if (exec::interrupt_requested()) {
+      Console::error("interrupted before both runs were over: there is nothing to compare\n");
+      throw NothingToCompare{rehearse::exit_code(Verdict::interrupted)};
+    }
     require_report(end, folder, name);
     return read(folder, name);
   }

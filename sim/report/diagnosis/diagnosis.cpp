@@ -30,7 +30,7 @@ namespace {
 class VerdictFinder {
  public:
   VerdictFinder(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends)
-      : options_(options), record_(record), ends_(ends) {}
+      : options_(options), record_(record), ends_(ends), failures_(timeouts_first(record.outcome.failures)) {}
 
   Diagnosis find() {
     verdict();
@@ -45,7 +45,7 @@ class VerdictFinder {
     if (is_of_waits()) diagnosis_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
     // An exception that was unwinding a rank may have started everything. But if a rank's exception ended the world,
     // the exceptions of other ranks are not its cause.
-    const bool others = diagnosis_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
+    const bool others = diagnosis_.verdict == Verdict::rank_failed && !failures_.front().unwinding;
     if (!others) begin_with(unwinding_first(record_, ends_.places()));
     return std::move(diagnosis_);
   }
@@ -63,7 +63,7 @@ class VerdictFinder {
       case exec::Ending::all_returned:
         return returned();
       case exec::Ending::rank_failed:
-        return rank_failed(outcome().failures.front());
+        return rank_failed(failures_.front());
       case exec::Ending::stopped:
         if (record_.mismatches.empty()) return found_at_fault(outcome().stop_reason, record_.blamed);
         return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
@@ -131,7 +131,7 @@ class VerdictFinder {
 
   // The time at which the wait in the headline ended.
   VirtualTime cut_until() const {
-    return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
+    return failures_.empty() ? outcome().end_time : failures_.front().at;
   }
 
   // All ranks have returned or crashed. A call that some rank never made is a mismatch even if nobody waited for it.
@@ -179,7 +179,12 @@ class VerdictFinder {
     const auto where = place.empty() ? "" : " at " + place;
     const auto* const end =
         call.timed_out ? "it timed out, and the program never asked for its result" : "nobody waited for it";
-    if (call.is_send) return fmt::format("{} of rank {}{} was never received; {}", call.call, call.rank, where, end);
+    // A send that buffering has completed is over for the program, which may have waited for it.
+    const bool has_completed = call.record_id == comm::Event::kNotRecorded;
+    if (call.is_send) {
+      return fmt::format("{} of rank {}{} was never received{}{}", call.call, call.rank, where,
+                         has_completed ? "" : "; ", has_completed ? "" : end);
+    }
     return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
                        describe_ranks(call.waits_for), end);
   }
@@ -231,7 +236,9 @@ class VerdictFinder {
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_timeout(failure)) {
-      return outcome().hang.empty() ? timed_out(root_of_timeout(failure, outcome().failures)) : standstill();
+      outcome().hang.empty() ? timed_out(root_of_timeout(failure, failures_)) : standstill();
+      diagnosis_.headline += ended_by(outcome().failures.front());
+      return;
     }
     const bool is_counted = !record_.memory.empty() && is_a<c10::OutOfMemoryError>(failure);
     const auto verdict = is_a<CheckError>(failure)      ? Verdict::check_failed
@@ -240,7 +247,7 @@ class VerdictFinder {
                                                         : Verdict::rank_failed;
     const auto before = timeout_before(failure, record_, ends_);
     set(verdict, fmt::format("rank {}: {}{}{}", failure.rank, gist_of(failure), before.text,
-                             other_failures(failure, outcome().failures)));
+                             other_failures(failure, failures_)));
     diagnosis_.causes = before.causes;
   }
 
@@ -296,7 +303,7 @@ class VerdictFinder {
       all.add(fiber, ends_.place_of(fiber));
       if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
     }
-    for (const auto& failed : outcome().failures) {
+    for (const auto& failed : failures_) {
       const auto* const wait = wait_behind(failed);
       if (wait == nullptr || wait->waits_for.empty()) continue;
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
@@ -370,6 +377,7 @@ class VerdictFinder {
   const WorldOptions& options_;
   const RunRecord& record_;
   const RankOutcomes& ends_;
+  const std::vector<exec::RankFailure> failures_;
   Diagnosis diagnosis_;
 };
 

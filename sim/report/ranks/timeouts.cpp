@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,7 +35,32 @@ std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
   return std::nullopt;
 }
 
+// The timeout, as a failure, if a destructor failed while the timeout's error unwound the stack.
+std::optional<exec::RankFailure> timeout_before_the_end(const exec::RankFailure& failure) {
+  if (!failure.unwinding || is_timeout(failure)) return std::nullopt;
+  exec::RankFailure before = failure;
+  before.error = failure.unwinding->error;
+  before.what = failure.unwinding->what;
+  before.thrown_at = failure.unwinding->thrown_at;
+  before.unwinding.reset();
+  return is_timeout(before) ? std::optional(std::move(before)) : std::nullopt;
+}
+
 }  // namespace
+
+std::vector<exec::RankFailure> timeouts_first(std::vector<exec::RankFailure> failures) {
+  for (auto& failure : failures) {
+    const auto before = timeout_before_the_end(failure);
+    if (before) failure = *before;
+  }
+  return failures;
+}
+
+std::string ended_by(const exec::RankFailure& failure) {
+  if (!timeout_before_the_end(failure)) return "";
+  return fmt::format(" (as the error of that wait unwound rank {}, a destructor failed: {})", failure.rank,
+                     gist_of(failure));
+}
 
 const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
   if (!failure.gave_up || !is_timeout(failure) || was_over_before(failure)) return nullptr;

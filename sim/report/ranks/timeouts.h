@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <rehearse_internal/exec/failure.h>
@@ -21,5 +22,12 @@ std::vector<int> given_up_on(const exec::RankFailure& failure);
 // first in the record. Returns the failure of the rank whose wait timed out if `all` has it; otherwise `failure`
 // itself.
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all);
+
+// A destructor may fail while the error of a timeout unwinds the stack: that of a std::thread that nobody joined calls
+// std::terminate(). Then the failures name the destructor's error, and this function puts the timeouts in their place.
+std::vector<exec::RankFailure> timeouts_first(std::vector<exec::RankFailure> failures);
+
+// Tells about the destructor if timeouts_first() puts a timeout in the place of `failure`; otherwise an empty text.
+std::string ended_by(const exec::RankFailure& failure);
 
 }  // namespace rehearse::sim

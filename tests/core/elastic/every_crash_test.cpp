@@ -93,6 +93,24 @@ TEST(TwoCrashes, EndAsWithoutFaults) {
   EXPECT_GE(both, 5 * 2 * static_cast<int>(kJob.steps));
 }
 
+// Rank 1 joins the rendezvous of a round, crashes, and comes back to a later round. It never makes the group of the
+// first one. Its calls from the seventh on are those of the last round.
+TEST(TwoCrashes, InTheRendezvous_EndAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  int both = 0;
+  for (int call = 1; call <= 6; ++call) {
+    const std::vector<std::string> faults{
+        "crash rank=0 call=allreduce#3 peers=disconnect restart=5ms",
+        fmt::format("crash rank=1 call=compareSet#{} peers=disconnect restart=5ms", call)};
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      const auto run = run_elastic(elastic_world(faults, kRanks, seed), kJob);
+      both += run.fired(0) && run.fired(1) ? 1 : 0;
+      expect_all_have(run, expected, fmt::format("{} and {} with seed {}", faults[0], faults[1], seed));
+    }
+  }
+  EXPECT_GE(both, 12);
+}
+
 TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   int both = 0;

@@ -159,6 +159,20 @@ void note_flags(Notes& notes, const Named& tensors) {
   }
 }
 
+std::vector<std::int64_t> versions_of(const Tensors& tensors) {
+  std::vector<std::int64_t> versions;
+  for (const at::Tensor& each : tensors)
+    versions.push_back(each.defined() && !each.is_inference() ? each._version() : 0);
+  return versions;
+}
+
+// Whether the call counts as a change of an argument. (How many changes it counts as may differ: docs/COMPILE.md.)
+void note_changes(Notes& notes, const Tensors& arguments, const std::vector<std::int64_t>& before) {
+  const auto now = versions_of(arguments);
+  for (std::size_t i = 0; i < now.size(); ++i)
+    notes.flag("argument " + std::to_string(i) + " has another version", now[i] != before[i]);
+}
+
 void note_gradients(Notes& notes, const Inputs& inputs, const Named& state) {
   const Named leaves = numbered("gradient of leaf", inputs.leaves);
   for (const auto& [name, tensor] : leaves) notes.values(name, tensor.grad(), false);
@@ -228,6 +242,7 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
   try {
     at::manual_seed(around.draws);
     Tensors results;
+    const auto versions = versions_of(inputs.arguments);
     seen.thrown_in = "forward";
     {
       const at::AutoGradMode mode(around.grad);
@@ -239,6 +254,7 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
     notes.text("number of results", std::to_string(results.size()));
     note_forms(notes, named);
     note_forms(notes, arguments);
+    note_changes(notes, inputs.arguments, versions);
     Named others = arguments;
     others.insert(others.end(), state.begin(), state.end());
     note_sharing(notes, named, others);

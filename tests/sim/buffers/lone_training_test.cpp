@@ -67,14 +67,17 @@ TEST(LoneTraining, WithEachOptimizer_IsRemarked) {
     ASSERT_EQ(report.remarks.size(), 1u) << i;
     EXPECT_EQ(
         report.remarks[0],
-        "ranks 0-2: stepped an optimizer of 15 parameters 3 times, and between the steps no call carried more than "
-        "a few numbers, so nobody reduced the gradients");
+        "ranks 0-2: stepped an optimizer of 15 parameters 3 times, and after each step its calls carried no more than a "
+        "few numbers, so nobody reduced the gradients");
   }
 }
 
 TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
   const auto each = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
     for (auto& parameter : net.parameters()) ctx.group().allreduce(parameter.mutable_grad())->wait();
+  };
+  const auto few_at_once = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
+    for (at::Tensor row : net.weight.mutable_grad().unbind(0)) ctx.group().allreduce(row)->wait();
   };
   const auto in_one = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
     auto all = at::cat({net.weight.grad().flatten(), net.bias.grad()});
@@ -91,10 +94,30 @@ TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
     if (ctx.rank() + 1 < ctx.size()) ctx.group().send(batch, ctx.rank() + 1)->wait();
   };
   EXPECT_TRUE(train(each).remarks.empty());
+  EXPECT_TRUE(train(few_at_once).remarks.empty());
   EXPECT_TRUE(train(in_one).remarks.empty());
   EXPECT_TRUE(train(weights).remarks.empty());
   EXPECT_TRUE(train(activations).remarks.empty());
   EXPECT_TRUE(train(average_loss, 0, 1).remarks.empty());  // a lone rank
+}
+
+// Each rank trains for some steps by itself, and at the end all average what they have learnt.
+TEST(LoneTraining, ThatEndsInAnAverage_IsSilent) {
+  const auto report = World(checked(2)).run([](RankContext& ctx) {
+    torch::nn::Linear net(4, 3);
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      net(at::ones({2, 4})).sum().backward();
+      optimizer.step();
+    }
+    for (const auto& parameter : net->parameters()) {
+      auto values = parameter.detach();
+      ctx.group().allreduce(values)->wait();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(report.remarks.empty());
 }
 
 // Rank 0 trains for all, and the others evaluate what it sends at the end.

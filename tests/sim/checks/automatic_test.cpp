@@ -267,7 +267,7 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   ASSERT_EQ(report.remarks.size(), 1u);
   EXPECT_TRUE(report.remarks[0].starts_with(
-      "ranks 0-3: DDP #1 on group \"world\" was never called, but its module has gradients, which nobody reduced."))
+      "ranks 0-3: DDP #1 on group \"world\" was never called, but its module has gradients, so DDP did not reduce them."))
       << report.remarks[0];
 }
 
@@ -296,7 +296,7 @@ TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     ASSERT_EQ(report.remarks.size(), 1u) << told;
     EXPECT_TRUE(report.remarks[0].starts_with(std::string("ranks 0-3: DDP #1 on group \"world\" ") + told +
-                                              ", but its module has gradients, which nobody reduced."))
+                                              ", but its module has gradients, so DDP did not reduce them."))
         << report.remarks[0];
     const auto checked = run(checking({.replicas = true}), train);
     EXPECT_EQ(checked.verdict, Verdict::check_failed) << told;

@@ -78,9 +78,11 @@ TEST(Gradients, ASum_IsNTimes) {
 // The batch has as many samples as there are ranks, so a factor of 4 may come from the batch or from the ranks. An
 // all-reduce that takes the mean shows that the factor is not a sum over the ranks.
 TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
-  constexpr auto said =
-      "4 times as large (= number of ranks), although the reduction takes the mean: each rank's loss is a sum over a "
-      "batch of 4 where the mean is meant, or is multiplied by the number of ranks";
+  const auto said = [](const char* takes_the_mean) {
+    return headline(
+        std::string("4 times as large (= number of ranks), although ") + takes_the_mean +
+        ": each rank's loss is a sum over a batch of 4 where the mean is meant, or is multiplied by the number of ranks");
+  };
   const auto sum_of_batch = [](RankContext& ctx, const auto& model) {
     return model(batch_of(ctx.rank())).pow(2).mean(1).sum();
   };
@@ -88,13 +90,13 @@ TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     sum_of_batch(ctx, [&](const at::Tensor& x) { return ddp(x); }).backward();
   });
-  EXPECT_EQ(by_ddp.headline, headline(said));
+  EXPECT_EQ(by_ddp.headline, said("DDP takes the mean, unless a communication hook of the program sums"));
   const auto by_hand = with([&](RankContext& ctx, Net& net) {
     sum_of_batch(ctx, [&](const at::Tensor& x) { return net.linear(x); }).backward();
     for (const auto& parameter : net.linear->parameters())
       ctx.group().allreduce(parameter.grad(), c10d::ReduceOp::AVG)->wait();
   });
-  EXPECT_EQ(by_hand.headline, headline(said));
+  EXPECT_EQ(by_hand.headline, said("the reduction takes the mean"));
 }
 
 // A model whose bias has one element. Any two gradients of one element are multiples of each other.

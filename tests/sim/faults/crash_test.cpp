@@ -89,6 +89,22 @@ TEST(Crash, Disconnect_FailsThePeersAtOnce) {
   EXPECT_EQ(report.end_time, known + std::chrono::microseconds(5));  // a call after a failed one costs time
 }
 
+// Rank 2 is in an injected pause in front of its call when rank 3 crashes.
+TEST(Crash, Disconnect_FailsAPeerThatPauses) {
+  VirtualTime known{};
+  const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect", "pause rank=2 at=allreduce#12 for=5ms"},
+                          [&](RankContext& ctx) {
+                            try {
+                              train(ctx);
+                            } catch (const CommError&) {
+                              if (ctx.rank() == 2) known = ctx.now();
+                            }
+                          });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_GE(known, report.faults[0].fired[0].at + std::chrono::milliseconds(4));
+  EXPECT_LE(known, report.faults[0].fired[0].at + std::chrono::milliseconds(6));
+}
+
 TEST(Crash, Disconnect_Uncaught_IsARankThatFailed) {
   const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect"});
   EXPECT_EQ(report.verdict, Verdict::rank_failed);

@@ -156,7 +156,7 @@ TEST(FailAlloc, IsTheNextAllocationOfThatSize) {
 }
 
 TEST(FailAlloc, ThatIsNotCaught_IsAVerdict) {
-  World world(world_of(0, {"fail_alloc rank=0 after=0s"}));
+  World world(world_of(0, {"fail_alloc rank=0 after=0s bytes=1MiB"}));
   const auto report = world.run([](RankContext& ctx) {
     ctx.group().barrier()->wait();
     take(kMiB);
@@ -165,6 +165,12 @@ TEST(FailAlloc, ThatIsNotCaught_IsAVerdict) {
   EXPECT_NE(report.headline.find("rank 0: out of memory: an injected failure of an allocation of 1MiB"),
             std::string::npos)
       << report.headline;
+}
+
+TEST(FailAlloc, FromTheBeginning_IsTheFirstAllocation) {
+  World world(world_of(0, {"fail_alloc rank=0 after=0s bytes=1MiB"}));
+  const auto report = world.run([](RankContext&) { take(kMiB); });
+  EXPECT_EQ(report.verdict, Verdict::out_of_memory) << report.headline;
 }
 
 TEST(FailAlloc, WithoutAnAllocation_DidNotFire) {

@@ -5,9 +5,12 @@
 #include <functional>
 #include <regex>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ATen/ops/ones.h>
 
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/formatting/rank_list.h>
@@ -135,6 +138,21 @@ TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
                  "blocked: allreduce #2 on group \"world\" (" + arrived(job.ranks - 1, job) + "), waits for rank " +
                      job.culprit + ", at first_cases.cpp in first_cases::returns_early" + end);
   });
+}
+
+// The error of the wait unwinds a std::thread that nobody has joined, which ends the rank.
+TEST(FirstCases, RankReturnsEarly_WithAThreadOnTheOthersStacks_IsTheSameDeadlock) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    if (ctx.rank() == 1) return;
+    std::thread helper([] {});
+    ctx.group().allreduce(at::ones({1}))->wait();
+    helper.join();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline,
+            "allreduce #1 on group \"world\": rank 1 has ended and will never come (as the error of that wait unwound "
+            "rank 0, a destructor failed: std::terminate() was called; it may be that a std::thread was destroyed "
+            "before its join())");
 }
 
 TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: ctx.local<T>() and ctx.label() belong to one rank and are visible to no other. Two groups of
 // ctx.new_group() may not be given the same name, but two groups of ctx.new_local_group() may.
+#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -217,6 +218,31 @@ TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
       sum(ctx);
     });
     expect_mismatch(report, 2, "layer1", "weight");
+  }
+}
+
+// Two threads of each rank call on a group of their own. Each has labels of its own.
+TEST_P(RankContexts, Labels_AreOfTheThreadThatMakesThem) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    const auto report = World(options(seed)).run([](RankContext& ctx) {
+      std::vector<int> all(static_cast<std::size_t>(ctx.size()));
+      std::iota(all.begin(), all.end(), 0);
+      const Group saves = ctx.new_group(all, "saves");
+      std::thread saver([&] {
+        for (int step = 0; step < 3; ++step) {
+          const auto name = ctx.label("save");
+          saves.allreduce(at::ones({3}))->wait();
+        }
+      });
+      sum(ctx);
+      {
+        const auto name = ctx.label("train");
+        sum(ctx);
+      }
+      sum(ctx);
+      saver.join();
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   }
 }
 

@@ -44,6 +44,7 @@ LeftFakes ForwardCapture::left(bool has_failed, const std::function<c10::IValue(
   return tracer_->left(has_failed, find_value);
 }
 bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
+const std::vector<RegionState>& ForwardCapture::regions() const noexcept { return tracer_->segments().states(); }
 const std::string& ForwardCapture::refusal() const noexcept { return tracer_->segments().ended_by(); }
 c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }
 

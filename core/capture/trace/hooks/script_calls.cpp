@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -18,6 +19,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <rehearse/capture/segments.h>
+#include <rehearse/hash/word_hash.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/exec/check.h>
@@ -127,6 +129,30 @@ Text text_of(const Stack& stack) {
   return of;
 }
 
+// Adds the modes (train(), eval()) or all attributes, also those of modules inside. Of a tensor, which one it is.
+void add_state(WordHash& hash, const IValue& value, bool modes_alone) {
+  if (value.isObject()) {
+    const auto& object = value.toObjectRef();
+    for (std::size_t i = 0; i < object.slots().size(); ++i) {
+      const IValue& slot = object.slots()[i];
+      if (!modes_alone || slot.isObject() || object.type()->getAttributeName(i) == "training")
+        add_state(hash, slot, modes_alone);
+    }
+  } else if (value.isTensor()) {
+    hash.add(reinterpret_cast<std::uintptr_t>(value.toTensor().unsafeGetTensorImpl()));
+  } else if (value.isBool()) {
+    hash.add(std::uint64_t{value.toBool()});
+  } else if (is_plain(value)) {
+    std::ostringstream out;
+    value.repr(out, [&](std::ostream&, const IValue& part) {
+      if (!part.isTensor() && is_plain(part)) return false;
+      add_state(hash, part, modes_alone);
+      return true;
+    });
+    hash.add(out.str());
+  }
+}
+
 // Script code may change the lists and dicts that it gets.
 void assign(const IValue& to, const IValue& from) {
   if (to.isList()) {
@@ -178,6 +204,18 @@ class ScriptCall final : public EagerRegion {
   std::string identity() const override {
     static_assert(sizeof executor_ == sizeof(std::shared_ptr<void>));  // the only, private, member
     return std::string(reinterpret_cast<const char*>(&executor_), sizeof executor_) + text_.text;
+  }
+
+  State state() const override {
+    WordHash modes(1), all(1);
+    bool has_module = false;
+    for (const IValue& argument : arguments_) {
+      if (!argument.isModule()) continue;
+      has_module = true;
+      add_state(modes, argument, true);
+      add_state(all, argument, false);
+    }
+    return has_module ? State{modes.value() | 1, all.value() | 1} : State();
   }
 
   // Throws NotCapturable if the arguments hide a captured tensor.

@@ -98,8 +98,11 @@ c10::SymInt Inputs::add_int(std::string source, c10::SymInt value) {
 }
 
 const Inputs::Source& Inputs::source_of(FakeMode& mode, const at::Tensor& real) {
-  if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end())
-    return sources_[found->second];
+  if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end()) {
+    Source& source = sources_[found->second];
+    source.is_found_elsewhere = true;
+    return source;
+  }
   require_dense(real, "A tensor that the function uses", graph_.site());
   GraphInput input{GraphInput::Kind::Captured, 0, 0, real, "", GraphInput::Role::Constant};
   const auto named = named_at_.find(real.unsafeGetTensorImpl());
@@ -134,6 +137,14 @@ at::Tensor Inputs::real_of(const at::Tensor& fake) const {
   const Source& source = sources_[found->second];
   const bool stands = source.input.kind == GraphInput::Kind::Captured && source.fake.is_same(fake);
   return stands ? source.real : at::Tensor();
+}
+
+std::vector<at::Tensor> Inputs::found_arguments() const {
+  std::vector<at::Tensor> arguments;
+  for (const Source& source : sources_) {
+    if (source.input.kind == GraphInput::Kind::Tensor && source.is_found_elsewhere) arguments.push_back(source.real);
+  }
+  return arguments;
 }
 
 void Inputs::place(const graph::Node& placeholder, const GraphInput& input) {

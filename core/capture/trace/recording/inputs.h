@@ -32,8 +32,9 @@ class Inputs {
     at::Tensor fake;
     bool ddp_ignored = false;
     bool is_parameter = false;
-    bool requires_grad = false;   // when the capture first saw the tensor
-    graph::Node* node = nullptr;  // null: not used yet
+    bool is_found_elsewhere = false;  // the code has the real tensor, too
+    bool requires_grad = false;       // when the capture first saw the tensor
+    graph::Node* node = nullptr;      // null: not used yet
   };
 
   // `families`: gets one family for all inputs that have the same base in autograd.
@@ -60,6 +61,9 @@ class Inputs {
   // Returns the real tensor if this very fake object stands for one that is no argument (a parameter, a buffer, a
   // global). Undefined for the fakes of arguments, and for fakes that the code made.
   at::Tensor real_of(const at::Tensor& fake) const;
+
+  // The arguments that the code also has from elsewhere: a global, a member.
+  std::vector<at::Tensor> found_arguments() const;
 
   graph::Node& node_of(Source& source);
   // A placeholder for a symbol that is a size or value of an input.

@@ -116,8 +116,9 @@ void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& ha
   note_if_static(fiber);
   const auto made = std::make_shared<MadeThread>();
   made->detached = detached;
-  const Fiber& helper =
+  Fiber& helper =
       fiber.world->rank_life.spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
+  helper.is_thread = true;
   handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
   // Either fiber may run first. give_way() does not throw, as callers of pthread_create() expect.

@@ -62,6 +62,9 @@ struct CapturedGraph {
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
   std::vector<StorageFact> storages;
+  // Arguments that the code also has from elsewhere (a global, a member). The graph holds only if the argument is that
+  // very tensor.
+  std::vector<at::Tensor> found_arguments;
   // The last segment, if the capture was cut into segments (segments.h); else null. Its module returns the results of
   // the whole capture.
   std::shared_ptr<Segment> last_segment = {};

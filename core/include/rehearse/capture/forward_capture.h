@@ -17,6 +17,7 @@ namespace rehearse::capture {
 class Tracer;
 struct LeftFakes;
 struct Segment;
+struct RegionState;
 struct SegmentAnswer;
 struct SegmentEnd;
 struct SegmentListener;
@@ -93,6 +94,9 @@ class ForwardCapture {
   // The capture then has no graph, and real_value() maps an output of the code to its value. Other fakes that the code
   // keeps have become real, except those that left() returns.
   bool ended() const noexcept;
+  // The eager regions that have run and have a state, without those that change it themselves. The graph holds only for
+  // these states.
+  const std::vector<RegionState>& regions() const noexcept;
   // The error text of the refusal, if the answer of on_refusal() has ended the capture; else empty.
   const std::string& refusal() const noexcept;
   c10::IValue real_value(const c10::IValue& value) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,6 +76,20 @@ struct EagerRegion {
   virtual std::string title() const { return "eager_region()"; }  // for refusals: "<title> is called in ..."
   virtual std::string identity() const = 0;                       // equal for the same code with the same numbers
   virtual std::shared_ptr<RegionResult> run(std::vector<at::Tensor> tensors) const = 0;
+  // The objects to which it refers. They must outlive the captured function.
+  virtual std::vector<const void*> references() const { return {}; }
+  // Numbers for the state of what it runs, besides its arguments: the modes of a script module, and all attributes. A
+  // graph with the region holds only for this state. 0: it has none.
+  using State = std::array<std::uint64_t, 2>;
+  virtual State state() const { return {}; }
+};
+
+// A region, and EagerRegion::state() where it ran; 0 in place of a number that the region itself has changed.
+struct RegionState {
+  std::shared_ptr<const EagerRegion> region;
+  EagerRegion::State state{};
+
+  bool holds() const;
 };
 
 // The listener's answer after it has run the segment that ended, and the read or the region.
@@ -95,6 +110,9 @@ struct SegmentListener {
   // The capture cannot go on because of `why`. Runs what was recorded and returns an answer that ends the capture. If
   // the answer does not end the capture, the user's code gets the refusal as an exception.
   virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
+  // True if the object is a local object of the captured function, a copy of an argument, or a member of the function
+  // object. Later calls, which run the region again, have others.
+  virtual bool is_of_this_call([[maybe_unused]] const void* object) const { return false; }
   // True if the code is compared with one whole graph. Code that such a graph can hold then does not end a segment.
   virtual bool expects_whole() const { return false; }
 };

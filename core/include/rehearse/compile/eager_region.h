@@ -95,6 +95,15 @@ class TypedRegion final : public capture::EagerRegion {
         own.args_);
   }
 
+  std::vector<const void*> references() const override {
+    std::vector<const void*> objects;
+    const auto add = [&]<class T>(const T& arg) {
+      if constexpr (kIsReference<T>) objects.push_back(&arg.get());
+    };
+    std::apply([&](const auto&... arg) { (add(arg), ...); }, args_);
+    return objects;
+  }
+
  private:
   template <class Visit>
   void for_each_argument(Visit&& visit) {
@@ -149,10 +158,12 @@ class TypedRegion final : public capture::EagerRegion {
 // `fn` is a function or a lambda without captures, because later calls run it without the code around it. Pass what it
 // needs as arguments. A tensor arrives as a real one. Numbers, strings and structures of these (argument_walk.h) keep
 // the values of the call that compiled, unless they come from tensors. std::ref() passes an object that outlives the
-// compiled function. The result may have the types that arguments may have. A number in the result selects a branch, as
-// a read of a tensor does. If fn returns a reference, the caller gets a value.
+// compiled function. If the object is a local one, an argument or a member of the function object, the function is not
+// compiled, and a warning says so. The result may have the types that arguments may have. A number in the result selects
+// a branch, as a read of a tensor does. If fn returns a reference, the caller gets a value.
 //
-// Errors: capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the
+// Errors: CompileError if fn leaves grad mode, autocast or another mode changed, or a module's train() or eval().
+// capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the
 // region sees what fn does to the data of its tensors. A region still runs correctly if it changes whether a tensor
 // requires grad, or a tensor's sizes, or if its result shares memory with an argument; but then the function is no
 // longer compiled, and a warning says so.

@@ -66,6 +66,16 @@ class TypedCode final : public UserCode {
     }
   }
 
+  const void* end() const noexcept override { return this + 1; }
+  bool is_in_function(const void* member) const noexcept override {
+    if constexpr (std::is_object_v<Function>) {
+      const auto* const object = static_cast<const void*>(&function_);
+      return !std::less<>()(member, object) && std::less<>()(member, static_cast<const void*>(&function_ + 1));
+    } else {
+      return false;
+    }
+  }
+
   std::vector<std::string> sources(const std::vector<std::string>& names) const override {
     return arguments_.sources(names);
   }

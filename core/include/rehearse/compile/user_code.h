@@ -33,6 +33,11 @@ class UserCode {
   // The bytes of the function object. Empty if calling may change the object, or if the function is no object.
   virtual std::span<const std::byte> function() const = 0;
 
+  // The end of this object, which has the copies of the arguments.
+  virtual const void* end() const noexcept = 0;
+  // Whether `member` lies in the function object. Another object of the type may have the next call.
+  virtual bool is_in_function(const void* member) const noexcept = 0;
+
   // Names the source of each leaf of the arguments, in order. `names`: names of the arguments; unnamed ones are arg0,
   // arg1, ...
   virtual std::vector<std::string> sources(const std::vector<std::string>& names) const = 0;

@@ -30,7 +30,8 @@ namespace rehearse {
 class RankContext {
  public:
   // Names what the rank communicates (a parameter, a bucket, a module) from construction to destruction. Labels nest;
-  // the innermost counts. If two ranks call a collective under different labels, that is a mismatch.
+  // the innermost counts. A label is for the calls of the thread that makes it. If two ranks call a collective under
+  // different labels, that is a mismatch.
   class Label {
    public:
     Label(RankContext& context, std::string_view name);

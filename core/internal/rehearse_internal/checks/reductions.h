@@ -37,6 +37,7 @@ class Reductions {
     // True: the gradient is the mean of what the ranks computed, even if a rank divided before the all-reduce. False:
     // it is the sum.
     bool is_mean = false;
+    bool is_bucket = false;  // as in Call
   };
   // Finds the last all-reduce whose result, or a piece of it, is `gradient` (one-dimensional, doubles), either as it is
   // or divided by the number of ranks. Returns nullopt if there is none.

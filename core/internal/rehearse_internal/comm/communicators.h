@@ -64,9 +64,9 @@ class Communicators final : public exec::WaitExplainer {
   // registry. Works that the program still holds stay valid. Takes time quadratic in the works left behind.
   void release_works() noexcept;
 
-  // Sets the label of `rank`'s next operations, which names their payload; null: none. The string must live as long as
-  // this object.
-  void set_label(int rank, const std::string* label) noexcept;
+  // Sets the label of the next operations of this thread of `rank`, which names their payload; null: none. The string
+  // must live as long as this object.
+  void set_label(int rank, const std::string* label);
 
   // A label with that text, which lives as long as this object.
   const std::string* kept_label(const std::string& text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <any>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <string_view>
@@ -26,7 +27,7 @@ class RankContextBase : public RankContext {
   RankContextBase(RunRecord& record, const ShowProgress& show, at::Generator generator, at::Device device);
 
   void push_label(std::string_view name) final;
-  void pop_label() noexcept final { labels_.pop_back(); }
+  void pop_label() noexcept final;
   void count_check(std::string_view what) final;
   void keep_result(std::string_view name, at::Tensor value) final;
   std::any& local_slot(const void* key) final { return locals_[key]; }
@@ -39,7 +40,7 @@ class RankContextBase : public RankContext {
   const ShowProgress& show_;
   mutable at::Generator generator_;
   const at::Device device_;
-  std::list<comm::LabelScope> labels_;
+  std::map<std::uint32_t, std::list<comm::LabelScope>> labels_;  // by thread_of_rank()
   std::map<const void*, std::any> locals_;  // looked up by address; never iterated
 };
 

@@ -20,6 +20,9 @@ class LoneCode {
   const char* const outer_;
 };
 
+// Whether the calling fiber runs lone code.
+bool in_lone_code() noexcept;
+
 // Throws std::invalid_argument if the calling fiber runs lone code. The error says that the code has called `call` on
 // `group`.
 void refuse_in_lone_code(std::string_view call, const std::string& group);

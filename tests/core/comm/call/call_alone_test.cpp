@@ -109,15 +109,15 @@ TEST(CallAlone, PayloadNames_AreNotedInTheCallsThatBringThem) {
   const auto tensor = at::zeros({2});
   names.name(1, tensor, "bucket 0");
   auto own = allreduce_of(tensor), other = allreduce_of(at::zeros({2}));
-  EXPECT_EQ(names.note_in(own, 1), 0u);
-  names.note_in(other, 1);
+  EXPECT_EQ(names.note_in(own, 1, 0), 0u);
+  names.note_in(other, 1, 0);
   ASSERT_NE(own.payload, nullptr);
   EXPECT_EQ(own.payload->text, "bucket 0");
   EXPECT_EQ(other.payload, nullptr);
-  names.note_in(own, 0);
+  names.note_in(own, 0, 0);
   EXPECT_EQ(own.payload, nullptr);
   names.forget(1, tensor.unsafeGetTensorImpl());
-  names.note_in(own, 1);
+  names.note_in(own, 1, 0);
   EXPECT_EQ(own.payload, nullptr);
 }
 

@@ -221,7 +221,8 @@ TEST(Histories, ArgumentsThatGetOneBehindARead) {
     for (const bool has_history : {false, false, true, true, false}) {
       EXPECT_TRUE(gradient_of(compiled, has_history).equal(gradient_of(function, has_history))) << has_history;
     }
-    EXPECT_EQ(compiled.stats().compiles, 2) << compiled.explain().text();
+    // A tensor that the code has from elsewhere must be the same one in each call.
+    EXPECT_EQ(compiled.stats().compiles, is_argument ? 2 : 5) << compiled.explain().text();
     EXPECT_EQ(compiled.stats().eager_calls, 0);
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The code writes to one of several tensors that share memory: arguments, results, values before and after a read.
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -275,6 +276,50 @@ TEST(SharedMemory, HiddenByASchema) {
 TEST(SharedMemory, ListsAcrossPieces) {
   rehearse_test::expect_like_eager_in_pieces(kLists);
   rehearse_test::expect_like_eager_in_one_piece(kLists);
+}
+
+// In some calls an argument is a tensor that the code also has from elsewhere. `body` takes that tensor and the argument.
+void expect_same_with_own_tensor_as_argument(const std::function<at::Tensor(at::Tensor, const at::Tensor&)>& body,
+                                             bool requires_grad) {
+  const auto made = [&](double value) { return at::full({2}, value).requires_grad_(requires_grad); };
+  for (const std::string calls : {"oox", "oxo", "xo", "xxoo", "oxxvo"}) {
+    for (const char* const backend : {"eager", "aot_eager"}) {
+      const at::Tensor mine = made(1), eagers = made(1);
+      auto compiled = compile([&body, mine](const at::Tensor& y) { return body(mine, y); }, {.backend = backend});
+      double value = 10;
+      for (const char call : calls) {
+        const at::Tensor other = made(++value), others = made(value);
+        const auto argument = [&](const at::Tensor& own, const at::Tensor& not_own) {
+          return call == 'o' ? own : call == 'v' ? own.view({2}) : not_own;
+        };
+        const at::Tensor result = compiled(argument(mine, other)), expected = body(eagers, argument(eagers, others));
+        EXPECT_TRUE(result.equal(expected)) << calls << call << backend << result << expected;
+        if (!requires_grad) continue;
+        result.sum().backward();
+        expected.sum().backward();
+        EXPECT_TRUE(mine.grad().equal(eagers.grad())) << calls << call << backend << mine.grad() << eagers.grad();
+        EXPECT_EQ(other.grad().defined(), others.grad().defined()) << calls << call << backend;
+      }
+      EXPECT_TRUE(mine.equal(eagers)) << calls << backend;
+    }
+  }
+}
+
+TEST(SharedMemory, OfAnArgumentThatTheCodeAlsoHasFromElsewhere) {
+  const auto computes = [](const at::Tensor& own, const at::Tensor& y) { return own * 3 + y.sin(); };
+  expect_same_with_own_tensor_as_argument(computes, false);
+  expect_same_with_own_tensor_as_argument(computes, true);
+  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
+    own.add_(1);
+    return y * 2;
+  }, false);
+  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
+    y.mul_(2);
+    return own + 1;
+  }, false);
+  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
+    return is_positive(y) ? own * y : own;  // a read
+  }, true);
 }
 
 }  // namespace

@@ -225,5 +225,29 @@ TEST(Versions, OfAResultThatAKernelFills_AreEagerModes) {
   for (int call = 0; call < 2; ++call) EXPECT_EQ(function(x).item<double>(), compiled(x).item<double>());
 }
 
+// The kernels of these operators call add_() and so on for each tensor of the list.
+TEST(Versions, OfListsThatAreChanged_CountTheChange) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& y) {
+    const at::NoGradGuard no_grad;
+    at::_foreach_add_({x, y.detach()}, 1);
+    at::_foreach_copy_({x}, {y});
+    const at::Tensor made = y * 1;
+    at::_foreach_sqrt_({made});
+    return made;
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = rehearse::compile(function, {.backend = backend, .fullgraph = true});
+    for (int call = 0; call < 2; ++call) {
+      const at::Tensor x = at::ones({3}), y = at::ones({3}), w = at::ones({3}).requires_grad_();
+      const at::Tensor eagers_x = at::ones({3}), eagers_y = at::ones({3});
+      const at::Tensor before = (x * w + y * w).sum();
+      EXPECT_EQ(compiled(x, y)._version(), function(eagers_x, eagers_y)._version()) << backend;
+      EXPECT_EQ(x._version(), eagers_x._version()) << backend;
+      EXPECT_EQ(y._version(), eagers_y._version()) << backend;
+      EXPECT_THROW(before.backward(), c10::Error) << backend;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse_test

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Eager regions, inside and outside compiled functions.
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -8,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/nn/modules/dropout.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
@@ -22,6 +26,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::vector<std::string> lines;
 
@@ -51,6 +56,34 @@ TEST(EagerRegion, OutsideOfACaptureIsACall) {
   eager_region(log_sum, at::ones({2}), 7);
   EXPECT_THAT(lines, ElementsAre("7: 2.000000"));
   EXPECT_EQ(eager_region([](int a, int b) { return a + b; }, 2, 3), 5);
+}
+
+at::Tensor counted(const at::Tensor& x, std::int64_t& count) { return x * static_cast<double>(++count); }
+
+// The object to which std::ref() refers is gone when the next call runs the region.
+TEST(EagerRegion, WithAReferenceToAnArgumentOrALocalObject_RunsAsItIs) {
+  auto of_argument = compile([](const at::Tensor& x, std::int64_t& count) {
+    return eager_region(counted, x * 2, std::ref(count)) + 1;
+  });
+  auto of_local = compile([](const at::Tensor& x, std::int64_t) {
+    std::int64_t count = 5;
+    return eager_region(counted, x * 2, std::ref(count)) + 1;
+  });
+  struct Counting {
+    std::int64_t count = 5;
+    at::Tensor operator()(const at::Tensor& x) { return eager_region(counted, x * 2, std::ref(count)) + 1; }
+  };
+  auto of_member = compile(Counting());
+  std::int64_t count = 5, outside = 5;
+  auto of_outside = compile([&](const at::Tensor& x) { return eager_region(counted, x * 2, std::ref(outside)) + 1; });
+  for (int call = 0; call < 4; ++call) {
+    EXPECT_EQ(of_argument(at::ones({1}), count).item<double>(), 13 + 2 * call);
+    EXPECT_EQ(of_local(at::ones({1}), 0).item<double>(), 13);
+    EXPECT_EQ(of_member(at::ones({1})).item<double>(), 13 + 2 * call);
+    EXPECT_EQ(of_outside(at::ones({1})).item<double>(), 13 + 2 * call);
+  }
+  EXPECT_THAT(of_argument.explain().refusal, HasSubstr("eager_region() gets a reference to an argument, a local"));
+  EXPECT_EQ(of_outside.stats().hits, 3);
 }
 
 // A region gets real tensors with their history. The code after the region gets the region's result with its history.
@@ -256,6 +289,37 @@ TEST(EagerRegion, FunctionsOfOneNameInTwoFilesAreTwoRegions) {
 TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
   auto compiled = compile(printing, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({3})), capture::NotCapturable);
+}
+
+// The code behind the region would run as if nothing had changed.
+TEST(EagerRegion, ThatLeavesAModeChanged_IsAnError) {
+  const auto dropout = std::make_shared<torch::nn::DropoutImpl>(1.0);
+  auto of_module = compile([dropout](const at::Tensor& x) {
+    eager_region([](torch::nn::DropoutImpl& module) { module.eval(); }, std::ref(*dropout));
+    return dropout->forward(x) + 1;
+  });
+  EXPECT_THAT([&] { of_module(at::ones({1})); },
+              ThrowsMessage<CompileError>(HasSubstr("eager_region() changes ")));
+  auto of_thread = compile([](const at::Tensor& x) {
+    eager_region([] { at::GradMode::set_enabled(false); });
+    return x * 3;
+  });
+  EXPECT_THAT([&] { of_thread(at::ones({1})); },
+              ThrowsMessage<CompileError>(HasSubstr("eager_region() changes grad mode from on to off")));
+  at::GradMode::set_enabled(true);
+  auto switches_back = compile([dropout](const at::Tensor& x) {
+    dropout->train();
+    const at::Tensor y = eager_region(
+        [](const at::Tensor& t, torch::nn::DropoutImpl& module) {
+          module.eval();
+          const at::Tensor kept = module.forward(t);
+          module.train();
+          return kept;
+        },
+        x, std::ref(*dropout));
+    return y + 1;
+  });
+  for (int call = 0; call < 4; ++call) EXPECT_EQ(switches_back(at::ones({1})).item<double>(), 2);
 }
 
 TEST(EagerRegion, ItsErrorsComeToTheCaller) {
