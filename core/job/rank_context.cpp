@@ -15,12 +15,6 @@ std::filesystem::path RankContext::scratch_folder() {
   return folder;
 }
 
-RankContext::Label::Label(RankContext& context, std::string_view name) : context_(context) {
-  context_.push_label(name);
-}
-
-RankContext::Label::~Label() { context_.pop_label(); }
-
 void RankContext::expect(bool holds, std::string_view what, std::string_view detail) {
   if (holds) {
     count_check(what);

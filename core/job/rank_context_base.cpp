@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/comm/call_label.h>
 
 namespace rehearse {
 
@@ -27,14 +27,8 @@ void RankContextBase::progress(std::int64_t done, std::int64_t total, std::strin
   if (rank() == 0 && show_) show_(done, total, text);
 }
 
-void RankContextBase::push_label(std::string_view name) {
-  labels_[exec::this_rank::thread_of_rank()].emplace_back(std::string(name));
-}
-
-// A label that ends on another thread than it began on ends nothing there.
-void RankContextBase::pop_label() noexcept {
-  const auto of_thread = labels_.find(exec::this_rank::thread_of_rank());
-  if (of_thread != labels_.end() && !of_thread->second.empty()) of_thread->second.pop_back();
+std::shared_ptr<void> RankContextBase::begin_label(std::string_view name) {
+  return std::make_shared<comm::LabelScope>(std::string(name));
 }
 
 void RankContextBase::count_check(std::string_view what) { ++record_.checks[std::string(what)]; }

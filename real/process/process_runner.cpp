@@ -167,7 +167,7 @@ std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& j
                                           const JobBody& body, const ShowProgress& show, RunRecord& record,
                                           at::Device device, RankEnded& ended) {
   const exec::KeepThrowSites keep_throw_sites;
-  const exec::WorldLocal<comm::LabelKeeper>::Lent labels(job.journal);
+  const comm::LabelKeeper::Lent labels(job.journal);
   const exec::WorldLocal<compiler::Journal>::Lent compilations(record.journal);
   const exec::WorldLocal<checks::RankRemarks>::Lent remarks(job.remarks);
   const exec::ProcessExitHandler exits([&](const std::string& what) { end_here(process.rank, job.session, what); });

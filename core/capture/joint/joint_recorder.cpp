@@ -132,7 +132,11 @@ void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10
     if (formals[i].alias_info() == nullptr || !formals[i].alias_info()->isWrite()) continue;
     note(arguments[i]);
     if (!arguments[i].isList()) continue;
-    for (const c10::IValue& item : arguments[i].toListRef()) note(item);
+    for (const c10::IValue& item : arguments[i].toListRef()) {
+      note(item);
+      // The kernels of lists call add_() and the like, which count the change; autograd counts it for a single tensor.
+      if (is_tensor(item)) item.toTensor().unsafeGetTensorImpl()->bump_version();
+    }
   }
 }
 

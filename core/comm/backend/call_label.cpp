@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/comm/call_label.h>
 
+#include <atomic>
+
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 
@@ -11,11 +13,14 @@ Communicators* world_of_caller() noexcept {
   return exec::this_rank::is_fiber() ? exec::WorldLocal<Communicators>::find() : nullptr;
 }
 
-LabelKeeper* process_of_caller() noexcept {
-  return exec::this_rank::is_fiber() ? nullptr : exec::WorldLocal<LabelKeeper>::find();
-}
+std::atomic<LabelKeeper*> keeper_of_process = nullptr;
+
+LabelKeeper* process_of_caller() noexcept { return exec::this_rank::is_fiber() ? nullptr : keeper_of_process.load(); }
 
 }  // namespace
+
+LabelKeeper::Lent::Lent(LabelKeeper& keeper) noexcept { keeper_of_process = &keeper; }
+LabelKeeper::Lent::~Lent() { keeper_of_process = nullptr; }
 
 const std::string* current_label() noexcept {
   if (const auto* const process = process_of_caller()) return process->label();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call_journal.h"
 
+#include <torch/csrc/autograd/graph_task.h>
+
 #include <rehearse_internal/exec/machine_time.h>
 #include <rehearse_internal/job/rank_note.h>
 
@@ -21,7 +23,7 @@ comm::GroupIdentity CallJournal::add_group(const std::string& name, const std::v
 CallJournal::Entry CallJournal::record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence,
                                        std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_, 0)));
+  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_, thread_of_caller())));
   comm::Event event;
   event.time_created = now();
   event.seq_id = static_cast<std::uint32_t>(sequence);
@@ -71,14 +73,21 @@ void CallJournal::forget_payload(const c10::TensorImpl* tensor) noexcept {
   payloads_.forget(rank_, tensor);
 }
 
+std::uint32_t CallJournal::thread_of_caller() const {
+  const auto id = std::this_thread::get_id();
+  const bool computes_gradients = torch::autograd::get_current_graph_task_id() >= 0;
+  if (id == main_ || (computes_gradients && !threads_.contains(id))) return 0;
+  return threads_.try_emplace(id, static_cast<std::uint32_t>(threads_.size() + 1)).first->second;
+}
+
 const std::string* CallJournal::label() const noexcept {
   const std::lock_guard lock(mutex_);
-  return payloads_.label(rank_, 0);
+  return payloads_.label(rank_, thread_of_caller());
 }
 
 void CallJournal::set_label(const std::string* label) noexcept {
   const std::lock_guard lock(mutex_);
-  payloads_.set_label(rank_, 0, label);
+  payloads_.set_label(rank_, thread_of_caller(), label);
 }
 
 const std::string* CallJournal::kept_label(const std::string& text) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rehearse/comm/event_log.h>
@@ -54,7 +56,12 @@ class CallJournal final : public comm::LabelKeeper {
   const std::string* kept_label(const std::string& text) override;
 
  private:
+  // 0: the thread that made the journal, or one that computes gradients for it.
+  std::uint32_t thread_of_caller() const;
+
   const int rank_;
+  const std::thread::id main_ = std::this_thread::get_id();
+  mutable std::map<std::thread::id, std::uint32_t> threads_;  // numbers of other threads
   const VirtualDuration began_;
   const bool call_sites_;
   mutable std::mutex mutex_;

@@ -30,6 +30,18 @@ std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   return opponents;
 }
 
+// If a rank waits for its own thread, what the thread waits for explains more. All of them are in one list.
+const exec::BlockedFiber& root_of(const exec::BlockedFiber& fiber, const std::vector<exec::BlockedFiber>& all) {
+  const auto waits_for_itself = [](const exec::BlockedFiber& each) {
+    return each.waits_for.size() == 1 && each.waits_for.front() == each.rank;
+  };
+  if (!waits_for_itself(fiber)) return fiber;
+  const auto root = std::find_if(all.begin(), all.end(), [&](const exec::BlockedFiber& each) {
+    return each.rank == fiber.rank && each.was_blocked && !each.waits_for.empty() && !waits_for_itself(each);
+  });
+  return root == all.end() ? fiber : *root;
+}
+
 // The line shows this call instead of the error with which the rank ended.
 void is_in(std::string call, RankLine& line) {
   line.doing = std::move(call);
@@ -54,7 +66,8 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
                                                                                           : RankOutcome::stopped;
   }
   // Go backwards, so that a rank's main fiber overrides its helper fibers.
-  for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
+  for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber)
+    blocked(root_of(*fiber, outcome.blocked));
   for (const auto& failure : outcome.failures) failed(failure);
   for (const auto& [rank, call] : record.crashed) {
     is_in(call, line_of(rank));
@@ -62,7 +75,9 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
   }
   // If the first failure is no timeout, it explains the run, and the hang does not matter.
   if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
-  for (const auto& fiber : outcome.hang) hung(fiber);
+  for (const auto& fiber : outcome.hang) {
+    if (fiber.fiber_of_rank == 0) hung(root_of(fiber, outcome.hang));
+  }
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
@@ -155,7 +170,7 @@ void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
   const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;
   const bool was_ended = line.state == RankOutcome::failed || line.state == RankOutcome::stopped;
-  if (fiber.fiber_of_rank != 0 || (!was_ended && !still)) return;
+  if (!was_ended && !still) return;
   line.state = RankOutcome::blocked;
   line.at = record_.outcome.hang_began;
   line.where = place_of(fiber);

@@ -19,6 +19,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -152,8 +153,7 @@ class BareContext final : public RankContext {
   }
 
  protected:
-  void push_label(std::string_view) override {}
-  void pop_label() noexcept override {}
+  std::shared_ptr<void> begin_label(std::string_view) override { return nullptr; }
   void count_check(std::string_view) override {}
   void keep_result(std::string_view, at::Tensor value) override { last_result_ = std::move(value); }
   std::any& local_slot(const void* key) override { return slots_[key]; }

@@ -33,8 +33,10 @@ class NotingContext final : public RankContext {
   std::vector<std::pair<std::string, at::Tensor>> results;
 
  protected:
-  void push_label(std::string_view name) override { labels.emplace_back(name); }
-  void pop_label() noexcept override { labels.pop_back(); }
+  std::shared_ptr<void> begin_label(std::string_view name) override {
+    labels.emplace_back(name);
+    return {nullptr, [this](void*) { labels.pop_back(); }};
+  }
   void count_check(std::string_view what) override { ++checks[std::string(what)]; }
   void keep_result(std::string_view name, at::Tensor value) override { results.emplace_back(name, std::move(value)); }
   std::any& local_slot(const void* key) override { return slots_[key]; }

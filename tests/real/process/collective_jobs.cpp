@@ -190,7 +190,10 @@ void groups_left_at_once(RankContext& context, Tensors& results) {
 // A thread that the body starts belongs to the rank.
 void calls_of_a_thread(RankContext& context, Tensors& results) {
   auto tensor = numbers(context, {3});
-  std::thread([&] { world_group().allreduce(tensor)->wait(); }).join();
+  std::thread([&] {
+    const auto label = context.label("of a thread");
+    world_group().allreduce(tensor)->wait();
+  }).join();
   results.push_back(tensor);
 }
 

@@ -41,7 +41,8 @@ TEST_P(Mismatches, OfOneRank_IsReportedByAllAsInSimulation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mismatches,
-                         testing::Values("shape", "dtype", "reduce_op", "root", "order", "labels", "new_group"),
+                         testing::Values("shape", "dtype", "reduce_op", "root", "order", "labels", "labels_of_a_thread",
+                                         "new_group"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {

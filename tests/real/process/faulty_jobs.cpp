@@ -65,6 +65,10 @@ void labels(RankContext& context, Tensors&) {
   sum(context);
 }
 
+void labels_of_a_thread(RankContext& context, Tensors& tensors) {
+  std::thread([&] { labels(context, tensors); }).join();
+}
+
 void new_group(RankContext& context, Tensors&) {
   context.new_group(is_odd_one(context) ? std::vector<int>{0} : std::vector<int>{0, 1}, "pair");
 }
@@ -278,6 +282,7 @@ std::vector<Job> faulty_jobs() {
           {"message_length", message_length},
           {"shorter_message", shorter_message},
           {"labels", labels},
+          {"labels_of_a_thread", labels_of_a_thread},
           {"new_group", new_group},
           {"missing", missing},
           {"monitored", monitored},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ATen/ops/ones.h>
@@ -69,6 +70,20 @@ TEST(Culprits, OfAGroupThatARankNeverMade_AreThatRank) {
   EXPECT_EQ(
       culprits({.ranks = 4}, [&](RankContext& ctx) { body(false)(ctx); }, Verdict::mismatch), std::vector<int>{3});
   EXPECT_EQ(culprits({.ranks = 4}, [&](RankContext& ctx) { body(true)(ctx); }, Verdict::deadlock), std::vector<int>{3});
+}
+
+// The rank that waits for its own thread is not at fault, but whom the thread awaits.
+TEST(Culprits, OfACallInAThread_AreTheRanksThatItAwaits) {
+  const auto body = [](RankContext& ctx) {
+    ctx.group().barrier()->wait();
+    std::thread thread([&] {
+      if (ctx.rank() == 1) ctx.group().allreduce(at::ones({1}))->wait();
+    });
+    thread.join();
+  };
+  EXPECT_EQ(culprits({}, body, Verdict::deadlock), std::vector<int>{0});
+  const auto report = World({}).run(body);
+  EXPECT_THAT(report.rank_lines[1].doing, testing::StartsWith("allreduce #1 on group \"world\""));
 }
 
 TEST(Culprits, OfAGroupMadeInAnotherOrder_AreThatRank) {

@@ -15,6 +15,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/mobile/interpreter.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
@@ -42,6 +43,7 @@ struct Replaced {
   void* run = function("_ZN5torch3jit13GraphExecutor3runERSt6vectorIN3c106IValueESaIS4_EE");
   void* run_async =
       function("_ZN5torch3jit13GraphExecutor8runAsyncERSt6vectorIN3c106IValueESaIS4_EESt8functionIFvS8_IFvvEEEE");
+  void* train = function("_ZN5torch3jit6Module5trainEb");
   void* run_mobile = function("_ZN5torch3jit6mobile16InterpreterState3runERSt6vectorIN3c106IValueESaIS5_EE");
 
   static void* function(const char* name) {
@@ -277,6 +279,11 @@ bool run_for_captured_code(const GraphExecutor& executor, Stack& stack) {
   return true;
 }
 
+void end_or_refuse(const char* what) {
+  const auto* const mode = operators::CaptureMode::current();
+  if (mode != nullptr && !mode->has_ended() && !mode->is_in_operator()) mode->end_or_refuse(what, kCallOutside);
+}
+
 }  // namespace
 
 void watch_script_calls() { replaced(); }
@@ -299,11 +306,14 @@ c10::intrusive_ptr<c10::ivalue::Future> torch::jit::GraphExecutor::runAsync(Stac
   return future;
 }
 
+// A graph cannot switch the module again, and code that only asks for the mode leaves no trace.
+void torch::jit::Module::train(bool on) {
+  rehearse::capture::end_or_refuse("train() or eval() of a script module");
+  reinterpret_cast<void (*)(Module*, bool)>(rehearse::capture::replaced().train)(this, on);
+}
+
 // The mobile interpreter gives no hold on its code beyond the call, so no region can run the code again.
 bool torch::jit::mobile::InterpreterState::run(Stack& stack) {
-  const auto* const mode = rehearse::operators::CaptureMode::current();
-  if (mode != nullptr && !mode->has_ended() && !mode->is_in_operator()) {
-    mode->end_or_refuse("a module of the mobile interpreter", rehearse::capture::kCallOutside);
-  }
+  rehearse::capture::end_or_refuse("a module of the mobile interpreter");
   return reinterpret_cast<bool (*)(InterpreterState*, Stack&)>(rehearse::capture::replaced().run_mobile)(this, stack);
 }

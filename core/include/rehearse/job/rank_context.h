@@ -34,13 +34,12 @@ class RankContext {
   // different labels, that is a mismatch.
   class Label {
    public:
-    Label(RankContext& context, std::string_view name);
+    Label(RankContext& context, std::string_view name) : scope_(context.begin_label(name)) {}
     Label(const Label&) = delete;
     Label& operator=(const Label&) = delete;
-    ~Label();
 
    private:
-    RankContext& context_;
+    const std::shared_ptr<void> scope_;
   };
 
   virtual ~RankContext() = default;
@@ -163,8 +162,8 @@ class RankContext {
   virtual void progress(std::int64_t done, std::int64_t total, std::string_view text) = 0;
 
  protected:
-  virtual void push_label(std::string_view name) = 0;
-  virtual void pop_label() noexcept = 0;
+  // The label ends when what this returns is destroyed.
+  virtual std::shared_ptr<void> begin_label(std::string_view name) = 0;
   virtual void count_check(std::string_view what) = 0;
   virtual void keep_result(std::string_view name, at::Tensor value) = 0;
   virtual std::any& local_slot(const void* key) = 0;

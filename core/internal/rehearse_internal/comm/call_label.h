@@ -6,16 +6,25 @@
 #include <rehearse_internal/comm/communicators.h>
 
 // Labels of calls (RankContext::label()) for code without the rank's context. These functions find the labels by
-// exec::WorldLocal<Communicators> or, if each rank is a process, by exec::WorldLocal<LabelKeeper>. Without either, and
-// outside of ranks, calls have no labels.
+// exec::WorldLocal<Communicators> or, if each rank is a process, by LabelKeeper::Lent. Without either, and outside of
+// ranks, calls have no labels.
 namespace rehearse::comm {
 
-// The labels of a rank that is a process. For use on its main thread.
+// The labels of a rank that is a process. Each function is for the calling thread, and thread safe.
 class LabelKeeper {
  public:
+  // While it lives, the whole process uses this keeper.
+  class Lent {
+   public:
+    explicit Lent(LabelKeeper& keeper) noexcept;
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent();
+  };
+
   virtual ~LabelKeeper() = default;
 
-  // The label of the rank's next calls; null: none.
+  // The label of the thread's next calls; null: none.
   virtual const std::string* label() const noexcept = 0;
   virtual void set_label(const std::string* label) noexcept = 0;
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <any>
-#include <cstdint>
-#include <list>
 #include <map>
+#include <memory>
 #include <string_view>
 
 #include <rehearse/job/rank_context.h>
 #include <rehearse/job/runner.h>
-#include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/job/run_record.h>
 
 namespace rehearse {
@@ -26,8 +24,7 @@ class RankContextBase : public RankContext {
   // `record` and `show` must outlive it.
   RankContextBase(RunRecord& record, const ShowProgress& show, at::Generator generator, at::Device device);
 
-  void push_label(std::string_view name) final;
-  void pop_label() noexcept final;
+  std::shared_ptr<void> begin_label(std::string_view name) final;
   void count_check(std::string_view what) final;
   void keep_result(std::string_view name, at::Tensor value) final;
   std::any& local_slot(const void* key) final { return locals_[key]; }
@@ -40,7 +37,6 @@ class RankContextBase : public RankContext {
   const ShowProgress& show_;
   mutable at::Generator generator_;
   const at::Device device_;
-  std::map<std::uint32_t, std::list<comm::LabelScope>> labels_;  // by thread_of_rank()
   std::map<const void*, std::any> locals_;  // looked up by address; never iterated
 };
 

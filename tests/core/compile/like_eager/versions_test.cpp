@@ -9,6 +9,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/capture/versions.h>
 #include <rehearse/compile/compile.h>
@@ -247,6 +248,48 @@ TEST(Versions, OfListsThatAreChanged_CountTheChange) {
       EXPECT_THROW(before.backward(), c10::Error) << backend;
     }
   }
+}
+
+// The first factor is saved for the backward, and then a list operator changes it.
+TEST(Versions, OfListsThatTheBackwardNeeds_EndTheBackward) {
+  using Function = at::Tensor (*)(const at::Tensor& x, const at::Tensor& y);
+  const Function wrong[] = {[](const at::Tensor& x, const at::Tensor& y) {
+                              const at::Tensor product = x * y;
+                              at::_foreach_add_({y}, 1);
+                              return product + y;
+                            },
+                            [](const at::Tensor& x, const at::Tensor& y) {
+                              const at::Tensor half = y / 2, product = x * half;
+                              const at::NoGradGuard no_grad;
+                              at::_foreach_neg_({half.narrow(0, 0, 2)});
+                              return product;
+                            },
+                            [](const at::Tensor& x, const at::Tensor&) {
+                              const at::Tensor sum = x.sum(), twice = x * 2;
+                              at::_foreach_mul_({sum, twice}, sum);
+                              return sum + twice;
+                            }};
+  for (const Function function : wrong) {
+    for (const char* const backend : {"eager", "aot_eager"}) {
+      auto compiled = rehearse::compile([function](const at::Tensor& x, const at::Tensor& y) { return function(x, y); },
+                                        {.backend = backend, .fullgraph = true});
+      for (int call = 0; call < 2; ++call) {
+        const at::Tensor x = at::ones({3}).requires_grad_();
+        EXPECT_THROW(function(x, at::ones({3})).sum().backward(), c10::Error);
+        EXPECT_THROW(compiled(x, at::ones({3})).sum().backward(), c10::Error) << backend;
+      }
+    }
+  }
+  const auto right = [](const at::Tensor& x, const at::Tensor& y) {
+    const at::Tensor twice = x * 2, sum = x + y;
+    at::_foreach_exp_({twice});
+    at::_foreach_add_({twice, sum}, 1);
+    return twice + sum;
+  };
+  auto compiled = rehearse::compile(right, {.fullgraph = true});
+  const at::Tensor x = at::ones({3}).requires_grad_(), y = at::ones({3});
+  const auto gradient = [&](const auto& function) { return torch::autograd::grad({function(x, y).sum()}, {x}).front(); };
+  EXPECT_TRUE(gradient(compiled).equal(gradient(right)));
 }
 
 }  // namespace
