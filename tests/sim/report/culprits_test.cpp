@@ -83,7 +83,7 @@ TEST(Culprits, OfACallInAThread_AreTheRanksThatItAwaits) {
   };
   EXPECT_EQ(culprits({}, body, Verdict::deadlock), std::vector<int>{0});
   const auto report = World({}).run(body);
-  EXPECT_THAT(report.rank_lines[1].doing, testing::StartsWith("allreduce #1 on group \"world\""));
+  EXPECT_THAT(report.rank_lines[1].doing, testing::StartsWith("allreduce #2 on group \"world\""));
 }
 
 TEST(Culprits, OfAGroupMadeInAnotherOrder_AreThatRank) {
