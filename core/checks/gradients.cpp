@@ -126,7 +126,7 @@ struct Multiple {
 
 std::string meaning_of(const Multiple& found, int ranks, const Reductions* reductions) {
   const auto parts = reductions != nullptr ? reductions->parts_of(flat(found.gradient)) : std::nullopt;
-  const auto reduced = !parts              ? Reduced::unknown
+  const auto reduced = !parts             ? Reduced::unknown
                        : parts->is_bucket ? Reduced::by_ddp
                        : parts->is_mean   ? Reduced::mean
                                           : Reduced::sum;

@@ -185,8 +185,8 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   const bool is_first = round->number == 1 || rounds.was_given_up(round->key, round->number - 1);
   round->shown.before = !asked.since.empty() ? ""
                         : round->number == 1 ? "this is the first check of this name: nothing was compared before"
-                        : is_first ? fmt::format("check #{} was not compared", round->number - 1)
-                                   : fmt::format("in check #{} all ranks were equal", round->number - 1);
+                        : is_first           ? fmt::format("check #{} was not compared", round->number - 1)
+                                             : fmt::format("in check #{} all ranks were equal", round->number - 1);
   round->shown.table.add(rank, shown);
   const bool any_before = !is_first || !asked.since.empty();
   if (any_before && watch != nullptr) round->shown.writes[rank] = std::move(writes);

@@ -86,10 +86,9 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   throw_refusal();
   for (const void* const object : region->references()) {
     if (!listener_->is_of_this_call(object)) continue;
-    throw NotCapturable(region->title() +
-                            " gets a reference to an argument, a local object or a member of the captured function",
-                        "Later calls have others: pass std::ref() of an object that outlives the function.",
-                        recording_.graph.site());
+    throw NotCapturable(
+        region->title() + " gets a reference to an argument, a local object or a member of the captured function",
+        "Later calls have others: pass std::ref() of an object that outlives the function.", recording_.graph.site());
   }
   EagerRegion::State state = region->state();
   SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(*region, tensors);

@@ -89,9 +89,8 @@ class CallCapture {
         if (leaf.kind == LeafKind::Group) scope.add_guarded(leaf.group);
       }
       if (segments_) {
-        segments_->set_objects_of_call([&](const void* object) {
-          return scope.ends_with_call(object) || code.is_in_function(object);
-        });
+        segments_->set_objects_of_call(
+            [&](const void* object) { return scope.ends_with_call(object) || code.is_in_function(object); });
       }
       const parallel::DdpRecorder recorder;
       run_code(code);

@@ -87,9 +87,10 @@ bool WatchScope::ends_with_call(const void* object) const noexcept {
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
   if (ends_with_call(address)) {
     const GuardFailure failure_found = watched->failure();
-    throw CompileError((failure_found.line.empty() ? "" : failure_found.line + ": ") +
-                       "watch() was given a local variable or an argument of the compiled function, which does not exist "
-                       "in the next call. Watch the variable from which it is copied, or make it an argument");
+    throw CompileError(
+        (failure_found.line.empty() ? "" : failure_found.line + ": ") +
+        "watch() was given a local variable or an argument of the compiled function, which does not exist "
+        "in the next call. Watch the variable from which it is copied, or make it an argument");
   }
   {
     const NotListening looking;

@@ -184,9 +184,10 @@ namespace {
 void refuse_change(const SavedState& before, const capture::EagerRegion& region) {
   const std::optional<GuardFailure> changed = before.change();
   if (!changed) return;
-  throw CompileError(fmt::format("{} changes {} from {} to {} and leaves it so. Change it back in the region, or change "
-                                 "it outside of the compiled function",
-                                 region.title(), changed->source, changed->expected, changed->found));
+  throw CompileError(
+      fmt::format("{} changes {} from {} to {} and leaves it so. Change it back in the region, or change "
+                  "it outside of the compiled function",
+                  region.title(), changed->source, changed->expected, changed->found));
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ at::Tensor FsdpSession::clip_grad_norm(double max_norm, double norm_type) {
   }
   auto all = gradients_of_ignored(*model_);
   const auto& units = model_->units();
-  const at::Device device = units.empty() ? device_of(*model_->group().shards())
-                                          : units.front().parameters().front().shard().device();
+  const at::Device device =
+      units.empty() ? device_of(*model_->group().shards()) : units.front().parameters().front().shard().device();
   const at::Tensor norm = norm_of_whole(model_->group(), sharded, all, norm_type, max_norm, device);
   all.insert(all.end(), sharded.begin(), sharded.end());
   scale_to_norm(all, norm, max_norm);

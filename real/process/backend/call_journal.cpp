@@ -23,7 +23,8 @@ comm::GroupIdentity CallJournal::add_group(const std::string& name, const std::v
 CallJournal::Entry CallJournal::record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence,
                                        std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_, thread_of_caller())));
+  const auto hash =
+      comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_, thread_of_caller())));
   comm::Event event;
   event.time_created = now();
   event.seq_id = static_cast<std::uint32_t>(sequence);

@@ -34,9 +34,9 @@ std::string placed(const std::string& call, const std::string& where) {
 
 // True if a checker ended the run. Its headline has the places, and where other ranks were is a matter of chance.
 bool is_found_by_checker(const Report& report) {
-  return !report.findings.empty() ||
-         std::any_of(report.causes.begin(), report.causes.end(),
-                     [](const Cause& cause) { return cause.kind == Cause::Kind::found_at_fault; });
+  return !report.findings.empty() || std::any_of(report.causes.begin(), report.causes.end(), [](const Cause& cause) {
+    return cause.kind == Cause::Kind::found_at_fault;
+  });
 }
 
 bool depends_on_more_than_the_seed(const Report& report) {

@@ -12,8 +12,8 @@ namespace rehearse::cli {
 // Two failures with the same verdict and culprit are the same bug. The culprit is the list of the calls that disagree.
 // If no calls disagree, it is what a checker has found; if none has, the list of the exceptions that left ranks or, if
 // there are none, of the calls in which ranks wait. Each item has its place in the source. It leaves out what changes
-// between seeds: ranks, sequence numbers, values. If a time limit ended the run and the report has places, the culprit is the list of these places
-// alone. Empty if the report has no such call, exception or place.
+// between seeds: ranks, sequence numbers, values. If a time limit ended the run and the report has places, the culprit
+// is the list of these places alone. Empty if the report has no such call, exception or place.
 std::vector<std::string> culprit(const Report& report);
 
 // Failing seeds with the same verdict and culprit; if there is no culprit, with the same headline apart from its

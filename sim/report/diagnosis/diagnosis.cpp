@@ -130,9 +130,7 @@ class VerdictFinder {
   }
 
   // The time at which the wait in the headline ended.
-  VirtualTime cut_until() const {
-    return failures_.empty() ? outcome().end_time : failures_.front().at;
-  }
+  VirtualTime cut_until() const { return failures_.empty() ? outcome().end_time : failures_.front().at; }
 
   // All ranks have returned or crashed. A call that some rank never made is a mismatch even if nobody waited for it.
   // The exceptions are calls that the program gave up, or left behind after a failure, and calls for which only crashed

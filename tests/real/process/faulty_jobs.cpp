@@ -2,6 +2,7 @@
 // Jobs in which something goes wrong, or nearly. In most of them, the last rank behaves differently from the others.
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,7 +67,15 @@ void labels(RankContext& context, Tensors&) {
 }
 
 void labels_of_a_thread(RankContext& context, Tensors& tensors) {
-  std::thread([&] { labels(context, tensors); }).join();
+  std::exception_ptr error;
+  std::thread([&] {
+    try {
+      labels(context, tensors);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }).join();
+  if (error) std::rethrow_exception(error);
 }
 
 void new_group(RankContext& context, Tensors&) {

@@ -65,10 +65,10 @@ TEST(LoneTraining, WithEachOptimizer_IsRemarked) {
     const auto report = train(average_loss, i);
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     ASSERT_EQ(report.remarks.size(), 1u) << i;
-    EXPECT_EQ(
-        report.remarks[0],
-        "ranks 0-2: stepped an optimizer of 15 parameters 3 times, and after each step its calls carried no more than a "
-        "few numbers, so nobody reduced the gradients");
+    EXPECT_EQ(report.remarks[0],
+              "ranks 0-2: stepped an optimizer of 15 parameters 3 times, and after each step its calls carried no more "
+              "than a "
+              "few numbers, so nobody reduced the gradients");
   }
 }
 

@@ -266,8 +266,9 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
   const auto report = train(1);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   ASSERT_EQ(report.remarks.size(), 1u);
-  EXPECT_TRUE(report.remarks[0].starts_with(
-      "ranks 0-3: DDP #1 on group \"world\" was never called, but its module has gradients, so DDP did not reduce them."))
+  EXPECT_TRUE(
+      report.remarks[0].starts_with("ranks 0-3: DDP #1 on group \"world\" was never called, but its module has "
+                                    "gradients, so DDP did not reduce them."))
       << report.remarks[0];
 }
 

@@ -79,9 +79,9 @@ TEST(Gradients, ASum_IsNTimes) {
 // all-reduce that takes the mean shows that the factor is not a sum over the ranks.
 TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   const auto said = [](const char* takes_the_mean) {
-    return headline(
-        std::string("4 times as large (= number of ranks), although ") + takes_the_mean +
-        ": each rank's loss is a sum over a batch of 4 where the mean is meant, or is multiplied by the number of ranks");
+    return headline(std::string("4 times as large (= number of ranks), although ") + takes_the_mean +
+                    ": each rank's loss is a sum over a batch of 4 where the mean is meant, or is multiplied by the "
+                    "number of ranks");
   };
   const auto sum_of_batch = [](RankContext& ctx, const auto& model) {
     return model(batch_of(ctx.rank())).pow(2).mean(1).sum();

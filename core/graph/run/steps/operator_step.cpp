@@ -13,7 +13,8 @@ namespace {
 
 // Autograd's kernel of an operator of LibTorch's own that is neither a view nor in place hides ADInplaceOrView from the
 // views that the operator makes inside. A graph that runs below autograd has to do the same: otherwise, unsafe_split()
-// gives views. What changes its arguments must not: the kernel of _foreach_add_() calls add_(), which counts the change.
+// gives views. What changes its arguments must not: the kernel of _foreach_add_() calls add_(), which counts the
+// change.
 bool hides_views(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("aten::") && !op.schema().is_mutable() &&
          op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&

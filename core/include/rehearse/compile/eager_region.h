@@ -159,8 +159,8 @@ class TypedRegion final : public capture::EagerRegion {
 // needs as arguments. A tensor arrives as a real one. Numbers, strings and structures of these (argument_walk.h) keep
 // the values of the call that compiled, unless they come from tensors. std::ref() passes an object that outlives the
 // compiled function. If the object is a local one, an argument or a member of the function object, the function is not
-// compiled, and a warning says so. The result may have the types that arguments may have. A number in the result selects
-// a branch, as a read of a tensor does. If fn returns a reference, the caller gets a value.
+// compiled, and a warning says so. The result may have the types that arguments may have. A number in the result
+// selects a branch, as a read of a tensor does. If fn returns a reference, the caller gets a value.
 //
 // Errors: CompileError if fn leaves grad mode, autocast or another mode changed, or a module's train() or eval().
 // capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the

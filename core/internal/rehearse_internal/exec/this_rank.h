@@ -20,8 +20,8 @@ int rank();
 // 0 for the rank's main fiber; counts up for its helper fibers.
 std::uint32_t fiber_of_rank();
 
-// The number of the thread of the rank's code: 0 for its main thread and for callbacks, which run on helper fibers; else
-// fiber_of_rank(). 0 outside of a fiber.
+// The number of the thread of the rank's code: 0 for its main thread and for callbacks, which run on helper fibers;
+// else fiber_of_rank(). 0 outside of a fiber.
 std::uint32_t thread_of_rank() noexcept;
 
 VirtualTime now();

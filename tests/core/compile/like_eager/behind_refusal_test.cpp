@@ -75,7 +75,8 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   EXPECT_TRUE(compiled(x).equal(function(x)));
 }
 
-// The code of a checkpoint registers a hook on its input, which no graph can hold. Behind a read it does so in each call.
+// The code of a checkpoint registers a hook on its input, which no graph can hold. Behind a read it does so in each
+// call.
 TEST(BehindARefusal, HooksOnTheInputOfACheckpoint) {
   for (const bool reads : {false, true}) {
     const auto function = [reads](const at::Tensor& x, const at::Tensor& w) {

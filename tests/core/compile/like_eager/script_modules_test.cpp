@@ -300,30 +300,29 @@ TEST(ScriptCalls, InTheForwardOfAModule) {
 // The code itself switches the module or gives it an attribute. Later calls do not run the code.
 TEST(ScriptCalls, OfAModuleThatTheCodeSwitches) {
   using Function = at::Tensor (*)(Script&, const at::Tensor&, std::int64_t number);
-  const Function functions[] = {
-      [](Script& m, const at::Tensor& x, std::int64_t number) {
-        m.train(number % 2 == 0);
-        return m.forward({x}).toTensor() + 1;
-      },
-      [](Script& m, const at::Tensor& x, std::int64_t) {
-        m.eval();
-        const at::Tensor y = m.forward({x * 2}).toTensor();
-        m.train();
-        return y + m.forward({x}).toTensor();
-      },
-      [](Script& m, const at::Tensor& x, std::int64_t) {
-        m.eval();
-        return m.forward({x}).toTensor();
-      },
-      [](Script& m, const at::Tensor& x, std::int64_t) {
-        m.eval();
-        return x * 2;
-      },
-      [](Script& m, const at::Tensor& x, std::int64_t) {
-        const at::Tensor y = call(m, "normalized", {x}) * 2;
-        m.setattr("calls", m.attr("calls").toInt() + 1);
-        return y;
-      }};
+  const Function functions[] = {[](Script& m, const at::Tensor& x, std::int64_t number) {
+                                  m.train(number % 2 == 0);
+                                  return m.forward({x}).toTensor() + 1;
+                                },
+                                [](Script& m, const at::Tensor& x, std::int64_t) {
+                                  m.eval();
+                                  const at::Tensor y = m.forward({x * 2}).toTensor();
+                                  m.train();
+                                  return y + m.forward({x}).toTensor();
+                                },
+                                [](Script& m, const at::Tensor& x, std::int64_t) {
+                                  m.eval();
+                                  return m.forward({x}).toTensor();
+                                },
+                                [](Script& m, const at::Tensor& x, std::int64_t) {
+                                  m.eval();
+                                  return x * 2;
+                                },
+                                [](Script& m, const at::Tensor& x, std::int64_t) {
+                                  const at::Tensor y = call(m, "normalized", {x}) * 2;
+                                  m.setattr("calls", m.attr("calls").toInt() + 1);
+                                  return y;
+                                }};
   for (const Function function : functions) {
     Script mine = network(), twins = network();
     auto compiled = compile([&](const at::Tensor& x, std::int64_t number) { return function(mine, x, number); });

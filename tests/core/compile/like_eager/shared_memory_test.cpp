@@ -278,7 +278,8 @@ TEST(SharedMemory, ListsAcrossPieces) {
   rehearse_test::expect_like_eager_in_one_piece(kLists);
 }
 
-// In some calls an argument is a tensor that the code also has from elsewhere. `body` takes that tensor and the argument.
+// In some calls an argument is a tensor that the code also has from elsewhere. `body` takes that tensor and the
+// argument.
 void expect_same_with_own_tensor_as_argument(const std::function<at::Tensor(at::Tensor, const at::Tensor&)>& body,
                                              bool requires_grad) {
   const auto made = [&](double value) { return at::full({2}, value).requires_grad_(requires_grad); };
@@ -309,17 +310,23 @@ TEST(SharedMemory, OfAnArgumentThatTheCodeAlsoHasFromElsewhere) {
   const auto computes = [](const at::Tensor& own, const at::Tensor& y) { return own * 3 + y.sin(); };
   expect_same_with_own_tensor_as_argument(computes, false);
   expect_same_with_own_tensor_as_argument(computes, true);
-  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
-    own.add_(1);
-    return y * 2;
-  }, false);
-  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
-    y.mul_(2);
-    return own + 1;
-  }, false);
-  expect_same_with_own_tensor_as_argument([](const at::Tensor& own, const at::Tensor& y) {
-    return is_positive(y) ? own * y : own;  // a read
-  }, true);
+  expect_same_with_own_tensor_as_argument(
+      [](const at::Tensor& own, const at::Tensor& y) {
+        own.add_(1);
+        return y * 2;
+      },
+      false);
+  expect_same_with_own_tensor_as_argument(
+      [](const at::Tensor& own, const at::Tensor& y) {
+        y.mul_(2);
+        return own + 1;
+      },
+      false);
+  expect_same_with_own_tensor_as_argument(
+      [](const at::Tensor& own, const at::Tensor& y) {
+        return is_positive(y) ? own * y : own;  // a read
+      },
+      true);
 }
 
 }  // namespace

@@ -62,9 +62,8 @@ at::Tensor counted(const at::Tensor& x, std::int64_t& count) { return x * static
 
 // The object to which std::ref() refers is gone when the next call runs the region.
 TEST(EagerRegion, WithAReferenceToAnArgumentOrALocalObject_RunsAsItIs) {
-  auto of_argument = compile([](const at::Tensor& x, std::int64_t& count) {
-    return eager_region(counted, x * 2, std::ref(count)) + 1;
-  });
+  auto of_argument = compile(
+      [](const at::Tensor& x, std::int64_t& count) { return eager_region(counted, x * 2, std::ref(count)) + 1; });
   auto of_local = compile([](const at::Tensor& x, std::int64_t) {
     std::int64_t count = 5;
     return eager_region(counted, x * 2, std::ref(count)) + 1;
@@ -298,8 +297,7 @@ TEST(EagerRegion, ThatLeavesAModeChanged_IsAnError) {
     eager_region([](torch::nn::DropoutImpl& module) { module.eval(); }, std::ref(*dropout));
     return dropout->forward(x) + 1;
   });
-  EXPECT_THAT([&] { of_module(at::ones({1})); },
-              ThrowsMessage<CompileError>(HasSubstr("eager_region() changes ")));
+  EXPECT_THAT([&] { of_module(at::ones({1})); }, ThrowsMessage<CompileError>(HasSubstr("eager_region() changes ")));
   auto of_thread = compile([](const at::Tensor& x) {
     eager_region([] { at::GradMode::set_enabled(false); });
     return x * 3;
