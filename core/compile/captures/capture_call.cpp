@@ -49,20 +49,6 @@ bool has_symbols(const std::vector<LeafShape>& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
 }
 
-// An eager region in the state in which it ran.
-class WatchedRegion final : public Watched {
- public:
-  explicit WatchedRegion(capture::RegionState region) : region_(std::move(region)) {}
-
-  bool holds() const override { return region_.holds(); }
-  GuardFailure failure() const override {
-    return {region_.region->title(), "modes and attributes as at the capture", "others", ""};
-  }
-
- private:
-  const capture::RegionState region_;
-};
-
 class CallCapture {
  public:
   CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments,

@@ -8,12 +8,27 @@
 #include <vector>
 
 #include <rehearse/capture/captured_graph.h>
+#include <rehearse/capture/segments.h>
 #include <rehearse/compile/user_code.h>
 
 #include "compile/captures/capture_call.h"
 #include "compile/guards/tensor_guard.h"
 
 namespace rehearse::compiler {
+
+// An eager region in the state in which it ran.
+class WatchedRegion final : public Watched {
+ public:
+  explicit WatchedRegion(capture::RegionState region) : region_(std::move(region)) {}
+
+  bool holds() const override { return region_.holds(); }
+  GuardFailure failure() const override {
+    return {region_.region->title(), "modes and attributes as at the capture", "others", ""};
+  }
+
+ private:
+  const capture::RegionState region_;
+};
 
 // Collects what captured code used of its call. The inputs of the graph and the guards of the entry follow from that.
 class CapturedUse {

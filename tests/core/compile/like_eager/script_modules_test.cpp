@@ -298,47 +298,6 @@ TEST(ScriptCalls, InTheForwardOfAModule) {
 }
 
 // The code itself switches the module or gives it an attribute. Later calls do not run the code.
-TEST(ScriptCalls, OfAModuleThatTheCodeSwitches) {
-  using Function = at::Tensor (*)(Script&, const at::Tensor&, std::int64_t number);
-  const Function functions[] = {[](Script& m, const at::Tensor& x, std::int64_t number) {
-                                  m.train(number % 2 == 0);
-                                  return m.forward({x}).toTensor() + 1;
-                                },
-                                [](Script& m, const at::Tensor& x, std::int64_t) {
-                                  m.eval();
-                                  const at::Tensor y = m.forward({x * 2}).toTensor();
-                                  m.train();
-                                  return y + m.forward({x}).toTensor();
-                                },
-                                [](Script& m, const at::Tensor& x, std::int64_t) {
-                                  m.eval();
-                                  return m.forward({x}).toTensor();
-                                },
-                                [](Script& m, const at::Tensor& x, std::int64_t) {
-                                  m.eval();
-                                  return x * 2;
-                                },
-                                [](Script& m, const at::Tensor& x, std::int64_t) {
-                                  const at::Tensor y = call(m, "normalized", {x}) * 2;
-                                  m.setattr("calls", m.attr("calls").toInt() + 1);
-                                  return y;
-                                }};
-  for (const Function function : functions) {
-    Script mine = network(), twins = network();
-    auto compiled = compile([&](const at::Tensor& x, std::int64_t number) { return function(mine, x, number); });
-    for (int number = 0; number < 8; ++number) {
-      if (number == 5) mine.train(), twins.train();
-      const at::Tensor x = at::arange(12, at::kFloat).view({4, 3});
-      at::manual_seed(7);
-      const at::Tensor found = compiled(x, number / 2 % 2);
-      at::manual_seed(7);
-      EXPECT_TRUE(found.equal(function(twins, x, number / 2 % 2))) << (&function - functions) << " call " << number;
-      EXPECT_EQ(mine.is_training(), twins.is_training());
-      EXPECT_EQ(mine.attr("calls").toInt(), twins.attr("calls").toInt()) << "call " << number;
-    }
-  }
-}
-
 TEST(ScriptCalls, OfAFrozenModule) {
   Script module = network();
   module.eval();
