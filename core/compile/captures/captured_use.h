@@ -10,6 +10,7 @@
 #include <rehearse/capture/captured_graph.h>
 #include <rehearse/capture/segments.h>
 #include <rehearse/compile/user_code.h>
+#include <rehearse/compile/watch.h>
 
 #include "compile/captures/capture_call.h"
 #include "compile/guards/tensor_guard.h"
