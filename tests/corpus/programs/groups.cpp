@@ -29,6 +29,7 @@ void makes_node_group_where_needed(RankContext& ctx, bool corrected) {
   const bool needed = ctx.rank() != 3;
   rehearse::Group node;
   if (needed || corrected) node = ctx.new_group({0, 1, 2, 3}, "node0");  // <- B082
+  if (corrected) node.barrier()->wait();
   ctx.group().barrier()->wait();
 }
 

@@ -76,6 +76,7 @@ void counts_restarts_locally(RankContext& ctx, bool corrected) {
 // One replica's step begins before its quorum thread has made the group of the new generation.
 void reduces_on_an_old_generation(RankContext& ctx, bool corrected) {
   const auto before = ctx.new_group({0, 1}, "quorum_3"), now = ctx.new_group({0, 1}, "quorum_4");
+  before.allreduce(at::ones({4}))->wait();  // the step of the old generation
   const auto& group = ctx.rank() == 0 && !corrected ? before : now;
   group.allreduce(at::ones({4}))->wait();  // <- B101
 }
@@ -130,7 +131,7 @@ Entries stores() {
        {.ranks = 2},
        Verdict::deadlock,
        {0, 1},
-       "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"quorum_3\", rank 1 in allreduce #1 on "
+       "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #2 on group \"quorum_3\", rank 1 in allreduce #1 on "
        "group \"quorum_4\""},
       {"B102",
        reads_address_before_it_is_there,
