@@ -34,9 +34,9 @@ bool CaptureThread::is_another() const {
   return caller.thread != place_->thread;
 }
 
-void CaptureThread::note_offset(const void* storage) {
+void CaptureThread::note_offset(const c10::Storage& storage) {
   if (is_another()) return note("Tensor::storage_offset", exec::CallSite::capture());
-  if (!in_operator_) offsets_read_.insert(storage);
+  if (!in_operator_) offsets_read_.emplace(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
 }
 
 void CaptureThread::note(std::string operator_name, exec::CallSite where) {

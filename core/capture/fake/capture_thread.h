@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
+
+#include <c10/core/Storage.h>
 
 #include <rehearse/exec/call_site.h>
 
@@ -36,7 +38,7 @@ class CaptureThread {
   bool& in_operator() noexcept { return in_operator_; }
   // Called when code reads a tensor's storage offset. If captured code reads it, notes the storage. If another thread
   // reads it, notes the read like an operator that the thread called.
-  void note_offset(const void* storage);
+  void note_offset(const c10::Storage& storage);
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 
   // Notes an operator that another thread called. Only the first call counts.
@@ -60,7 +62,8 @@ class CaptureThread {
   mutable std::mutex mutex_;
   std::optional<Place> place_;  // none: no capture is on
   bool in_operator_ = false;
-  std::set<const void*> offsets_read_;
+  // By storage. Weak references, so that a later storage does not get the address of one that is gone.
+  std::map<const void*, c10::weak_intrusive_ptr<c10::StorageImpl>> offsets_read_;
   std::atomic<bool> noted_ = false;
   std::string operator_name_;
   exec::CallSite where_;

@@ -87,7 +87,7 @@ c10::SymInt FakeImpl::sym_numel_custom() const {
 c10::SymInt FakeImpl::sym_storage_offset_custom() const {
   layout_was_read_ = true;
   if (tracks_reads_ && capture_thread_ && capture_thread_->is_traced()) {
-    capture_thread_->note_offset(storage_.unsafeGetStorageImpl());
+    capture_thread_->note_offset(storage_);
   }
   return sym_storage_offset_default();
 }

@@ -71,7 +71,7 @@ class SegmentCutter::Copy {
     copies_.emplace(&node, input);
     segment_.sources.push_back(cutter_.source_of(node));
     if (const auto found = cutter_.storages_.find(&node); found != cutter_.storages_.end()) {
-      shares_memory_ = !memory_.insert(found->second).second || shares_memory_;
+      shares_memory_ = !memory_.insert(found->second._unsafe_get_target()).second || shares_memory_;
     }
     if (const graph::TensorMeta* meta = node.meta().tensor()) add_symbols(*meta);
     return *input;
@@ -117,7 +117,7 @@ Segment::Source SegmentCutter::source_of(const Node& node) const {
 }
 
 void SegmentCutter::add_storage(const Node& node, const at::Tensor& fake) {
-  if (fake.has_storage()) storages_.insert_or_assign(&node, fake.storage().unsafeGetStorageImpl());
+  if (fake.has_storage()) storages_.insert_or_assign(&node, fake.storage().getWeakStorageImpl());
 }
 
 Segment SegmentCutter::take(const std::set<const Node*>& wanted, const Node* end) {

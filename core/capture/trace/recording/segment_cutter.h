@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include <c10/core/Storage.h>
+
 #include <rehearse/capture/segments.h>
 
 #include "capture/graph/expression_nodes.h"
@@ -59,7 +61,8 @@ class SegmentCutter {
   ExpressionNodes& symbols_;
   const graph::Node* last_ = nullptr;  // last node of the previous segment
   std::map<const graph::Node*, std::size_t> numbers_;
-  std::map<const graph::Node*, const c10::StorageImpl*> storages_;
+  // Weak references, so that a later storage does not get the address of one that is gone.
+  std::map<const graph::Node*, c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
   bool has_written_ = false;
   std::size_t begun_ = 0;
   std::size_t brought_ = 0;

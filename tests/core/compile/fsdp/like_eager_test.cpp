@@ -49,6 +49,41 @@ TEST(CompiledFsdp, RootAlone_IsOneGraph) { expect_like_eager(mlp, {}, 1); }
 TEST(CompiledFsdp, UnitForEachLinear_IsAGraphForEach) { expect_like_eager(mlp, {.units = kEachLinear}, 3); }
 // "second" is a unit. The root unit has the other layers, which run before and after "second".
 TEST(CompiledFsdp, RootAroundAUnit_IsCutTwice) { expect_like_eager(mlp, {.units = UnitPolicy::named({"second"})}, 3); }
+class ReadsTwiceImpl : public torch::nn::Module {
+ public:
+  at::Tensor forward(const at::Tensor& x) {
+    if (!x.equal(x)) return x;
+    const at::Tensor h = x * 1;
+    if (!h.equal(h)) return h;
+    return at::dropout(down(at::gelu(up(h))), 0.2, true);
+  }
+  torch::nn::Linear up = register_module("up", torch::nn::Linear(8, 16));
+  torch::nn::Linear down = register_module("down", torch::nn::Linear(16, 8));
+};
+TORCH_MODULE(ReadsTwice);
+
+class AroundReadsImpl : public torch::nn::Module {
+ public:
+  at::Tensor forward(const at::Tensor& x) { return last(unit(first(x))); }
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(1, 8));
+  ReadsTwice unit = register_module("unit", ReadsTwice());
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(8, 10));
+};
+TORCH_MODULE(AroundReads);
+
+// While a capture runs, memory of tensors that are gone is used again. Which, depends on what the process did before.
+TEST(CompiledFsdp, ManyInOneProcess_MakeTheSameCallsOnAllRanks) {
+  for (int world = 0; world < 60 && !testing::Test::HasFailure(); ++world) {
+    run_ranks({.ranks = 2}, [](RankContext& ctx) {
+      at::manual_seed(1);
+      AroundReads net;
+      FullyShardedDataParallel fsdp(net, ctx.group(),
+                                    {.units = UnitPolicy::of_type<ReadsTwiceImpl>(), .reshard_after_forward = true});
+      auto compiled = rehearse::compile(fsdp);
+      compiled(at::ones({3, 1}) * ctx.rank()).sum().backward();
+    });
+  }
+}
 TEST(CompiledFsdp, UnitsThatStayWhole_TrainAlike) {
   expect_like_eager(mlp, {.units = kEachLinear, .reshard_after_forward = false}, 3);
 }
