@@ -9,6 +9,7 @@
 
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/comm/op_table.h>
+#include <rehearse_internal/graph/operators.h>
 #include <rehearse_internal/hash/fnv1a.h>
 
 #include "compile/compiler_collectives/agreement.h"
@@ -84,7 +85,17 @@ class OutlineWriter {
 
   bool communicates() const { return now_->target().find("c10d") != std::string::npos; }
 
+  // True for an item of an operator that returns several values, such as max(): each is another value. An item of a
+  // list (chunk()) is a number, which may be the rank's.
+  bool is_item_of_several() const {
+    const Node* const list = now_->target() == "_operator.getitem" ? now_->args().at(0).node() : nullptr;
+    const auto op =
+        list != nullptr && list->op() == Op::CallFunction ? graph::find_operator(list->target()) : std::nullopt;
+    return op && op->schema().returns().size() > 1;
+  }
+
   bool is_number(const Argument& argument) const {
+    if (argument.is<std::int64_t>() && is_item_of_several()) return false;
     const Node* const node = argument.node();
     return (node != nullptr && is_symbolic_number(*node)) || argument.is<std::int64_t>() || argument.is<double>() ||
            argument.is<std::complex<double>>() || argument.is<graph::SymExpr>() || argument.is<c10::Device>() ||

@@ -228,6 +228,9 @@ const std::vector<Swap> kSwaps{
      "sub\\.Tensor\\(Float argument 0, Float argument 1\\).* on rank 0, .*\\(Float argument 1, Float argument 0\\)"},
     {[](const auto& x, const auto&) { return x.to(at::kLong) * 1.5; },
      [](const auto& x, const auto&) { return x.to(at::kInt) * 1.5; }, "\\(.*Long.*\\).* on rank 0, .*\\(.*Int.*\\)"},
+    {[](const auto& x, const auto&) { return std::get<0>(x.view({2, -1}).max(1)).sum(); },
+     [](const auto& x, const auto&) { return std::get<1>(x.view({2, -1}).max(1)).sum(); },
+     "getitem\\(.*, 0\\).* on rank 0, .*getitem\\(.*, 1\\)"},
     // The last operator of the segment behind a read has both values in the other order.
     {[](const auto& x, const auto& y) {
        const auto a = x.sin(), b = y.cos();
@@ -254,10 +257,21 @@ TEST(SameGraphs, InputsOfOperators_AreCompared) {
       EXPECT_THAT(error_of([&] { f(at::ones({4}), at::ones({4})); }), ContainsRegex(kSwaps[i].difference)) << i;
     });
     expect_silence([&](RankContext& ctx) {
-      compile(kSwaps[i].first)(at::ones({4 + ctx.rank()}), at::ones({4 + ctx.rank()}));
+      compile(kSwaps[i].first)(at::ones({4 + 2 * ctx.rank()}), at::ones({4 + 2 * ctx.rank()}));
       compile(kSwaps[i].first, {.group = ctx.group(), .same_graphs = true})(at::ones({4}), at::ones({4}));
     });
   }
+}
+
+// As with sizes, which part a rank takes is its own matter.
+TEST(SameGraphs, PartsOfAList_MayBeTheRanks) {
+  expect_silence([](RankContext& ctx) {
+    const auto own = [rank = ctx.rank()](const at::Tensor& x) {
+      return x.chunk(8)[static_cast<std::size_t>(rank)].sin();
+    };
+    compile(own)(at::ones({8}));
+    compile(own, {.group = ctx.group(), .same_graphs = true})(at::ones({8}));
+  });
 }
 
 TEST(SameGraphs, ResultsInAnotherOrder_AreCompared) {
