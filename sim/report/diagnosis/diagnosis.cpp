@@ -216,12 +216,13 @@ class VerdictFinder {
     });
   }
 
-  // A program may catch a timeout and go on. The OK headline still mentions the call that the program gave up.
-  std::string given_up() const {
+  // A program may catch a timeout and go on. The headline still mentions the call that the program gave up.
+  std::string given_up(const std::string& headline = "") const {
     std::string text;
     int others = -1;
     for (const auto& call : record_.pending) {
-      if (!call.gave_up || call.waits_for.empty() || ++others > 0) continue;
+      const bool is_told = !headline.empty() && headline.find(call.call) != std::string::npos;
+      if (!call.gave_up || call.waits_for.empty() || is_told || ++others > 0) continue;
       text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
                          describe_ranks(call.waits_for));
     }
@@ -307,6 +308,10 @@ class VerdictFinder {
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
+    // In a real run, this process may not know the calls of the others.
+    const auto awaited = missing_ranks && !is_real() ? awaited_in(*failure.gave_up, failure.rank, record_) : Awaited();
+    const bool all_came = !awaited.came_late.empty() && awaited.others.empty();
+    if (all_came) return came_late(failure, awaited.came_late);
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
@@ -316,12 +321,18 @@ class VerdictFinder {
       const bool of_store = is_a<c10::DistStoreError>(failure);
       if (of_store) diagnosis.headline += all.others_on_the_way(failure.rank, until);
     }
-    // In a real run, this process may not know the calls of the others.
-    if (missing_ranks && !hopeless && !is_real())
-      diagnosis.headline += never_called(*failure.gave_up, failure.rank, record_);
+    if (!hopeless && awaited.never_called && !awaited.others.empty())
+      diagnosis.headline += fmt::format("; {} never called {}", describe_ranks(awaited.others), failure.gave_up->call);
+    if (!hopeless && !missing_ranks) diagnosis.headline += given_up(diagnosis.headline);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
+  }
+
+  void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {
+    set(Verdict::timeout,
+        fmt::format("{} came to {} only when the timeout at {} had ended the wait of rank {}", describe_ranks(ranks),
+                    failure.gave_up->call, format_time(failure.gave_up->at), failure.rank));
   }
 
   // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.

@@ -67,22 +67,22 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   return cause;
 }
 
-std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {
+Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {
   const auto& log = record.events;
-  const auto own = std::find_if(record.pending.begin(), record.pending.end(), [&](const comm::PendingOperation& call) {
-    return call.rank == rank && call.call == wait.call;
+  const auto events = log.kept();
+  const auto event = std::find_if(events.begin(), events.end(), [&](const comm::Event& each) {
+    return each.rank == rank && !comm::is_point_to_point(log.signature(each).type) && log.title(each) == wait.call;
   });
-  const auto* const event = own == record.pending.end() ? nullptr : log.find(own->record_id);
-  if (event == nullptr || comm::is_point_to_point(log.signature(*event).type)) return "";
-  // Another rank may have made the call after `rank` timed out. The log has that event, too, because find() succeeds
-  // only if the log keeps all events.
-  std::set<int> never(wait.waits_for.begin(), wait.waits_for.end());
-  for (const auto& other : log.kept()) {
+  if (event == events.end()) return {};
+  std::set<int> callers;
+  for (const auto& other : events) {
     const bool is_same = other.pg_id == event->pg_id && other.seq_id == event->seq_id;
-    if (is_same && !comm::is_point_to_point(log.signature(other).type)) never.erase(other.rank);
+    if (is_same && !comm::is_point_to_point(log.signature(other).type)) callers.insert(other.rank);
   }
-  if (never.empty()) return "";
-  return fmt::format("; {} never called {}", describe_ranks(std::vector<int>(never.begin(), never.end())), wait.call);
+  Awaited awaited;
+  for (const int each : wait.waits_for) (callers.contains(each) ? awaited.came_late : awaited.others).push_back(each);
+  awaited.never_called = log.find(event->record_id) != nullptr;
+  return awaited;
 }
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {

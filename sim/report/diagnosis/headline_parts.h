@@ -28,10 +28,13 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 // does not follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
-// Names the ranks that never called the collective in which `rank` waited for them, for example "; rank 1 never called
-// allreduce #1 on group "world"". Empty if there are none, if `wait` is no collective, or if nobody knows. `record`
-// must have the calls of all ranks.
-std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
+// The ranks for which `rank` waited in a collective.
+struct Awaited {
+  std::vector<int> came_late, others;
+  bool never_called = false;  // the others never called it; false: nobody knows
+};
+// Empty if `wait` is no collective, or if nobody knows. `record` must have the calls of all ranks.
+Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 

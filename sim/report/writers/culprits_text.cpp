@@ -30,7 +30,20 @@ const RankLine* line_of_culprit(const Report& report, int rank) {
   return own == lines.end() ? nullptr : &*own;
 }
 
+// Where the rank made the call that differs; empty: not known. By now its main thread may be elsewhere.
+std::string place_of_difference(const Report& report, int rank) {
+  if (report.verdict != Verdict::mismatch || report.differences.empty()) return "";
+  const auto& difference = report.differences.front();
+  auto sides = difference.others;
+  sides.insert(sides.end(), {difference.first, difference.second});
+  const auto own = std::find_if(sides.begin(), sides.end(), [rank](const Difference::Side& side) {
+    return std::find(side.ranks.begin(), side.ranks.end(), rank) != side.ranks.end();
+  });
+  return own == sides.end() ? "" : own->where;
+}
+
 CulpritPlace place_of_culprit(const Report& report, int rank) {
+  if (auto where = place_of_difference(report, rank); !where.empty()) return {std::move(where), false, {rank}};
   const auto* const line = line_of_culprit(report, rank);
   if (line == nullptr) return {};
   if (!line->where.empty()) return {line->where, false, {rank}};
@@ -67,7 +80,10 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
   const auto is_in_headline = [&](const CulpritPlace& place) {
     return place.where.empty() || report.headline.find(" at " + place.where) != std::string::npos;
   };
-  return 2 * culprits <= report.rank_lines.size() && !std::all_of(places.begin(), places.end(), is_in_headline);
+  // A finding says where the tensor was touched. By now the rank's main thread may be elsewhere.
+  const bool says_where = !report.findings.empty() && report.headline.find(" at ") != std::string::npos;
+  return 2 * culprits <= report.rank_lines.size() && !says_where &&
+         !std::all_of(places.begin(), places.end(), is_in_headline);
 }
 
 // Says how the trouble began, because this tells more than where the culprits ended: where they fell out of step or

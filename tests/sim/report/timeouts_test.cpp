@@ -4,6 +4,7 @@
 #include "report/ranks/timeouts.h"
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ATen/ops/ones.h>
@@ -145,6 +146,42 @@ TEST(TimedOutCalls, AfterAWaitInVainForTheSameCall_BlameNoRankThatHasCome) {
   EXPECT_EQ(report.verdict, Verdict::timeout) << report.headline;
   EXPECT_EQ(report.headline.find("has ended"), std::string::npos) << report.headline;
   EXPECT_EQ(report.headline.find("missing"), std::string::npos) << report.headline;
+}
+
+// Rank 0 comes exactly at the limit. Which comes first is up to the schedule.
+TEST(TimedOutCalls, OfARankThatComesAtTheLimit_DoNotSayThatItNeverComes) {
+  int late = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto report = World({.ranks = 3, .seed = seed, .timeout = 10s}).run([](RankContext& ctx) {
+      if (ctx.rank() == 0) sleep_for(10s);
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::timeout) << report.headline;
+    EXPECT_EQ(report.headline.find("will never come"), std::string::npos) << report.headline;
+    late += report.headline.find(
+                "rank 0 came to barrier #1 on group \"world\" only when the timeout at 10 s had ended "
+                "the wait of rank ") == 0;
+  }
+  EXPECT_GT(late, 0);
+}
+
+// The timeout of a thread that catches it frees rank 0 at the moment at which rank 1's limit is over.
+TEST(TimedOutCalls, BehindATimeoutThatAThreadCaught_NameItsCall) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    const auto pair = ctx.new_group({0, 1}, "pair");
+    std::thread helper([&] {
+      if (ctx.rank() == 1) return;
+      auto t = at::ones({4});
+      survives(pair, t);
+    });
+    ctx.group().barrier()->wait();
+    helper.join();
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_NE(report.headline.find("; rank 0 gave up allreduce #1 on group \"pair\", to which rank 1 never came"),
+            std::string::npos)
+      << report.headline;
 }
 
 }  // namespace
