@@ -59,6 +59,18 @@ TEST(Culprit, IsWithoutRanksAndNumbers) {
   EXPECT_EQ(culprit(deadlock(2, 7)), culprit(deadlock(0, 1234)));
 }
 
+TEST(Culprit, IsWithoutSigns) {
+  const auto found = [](const std::string& values) {
+    Report report = deadlock(2, 7);
+    report.verdict = Verdict::check_failed;
+    report.headline = "replicas differ: rank 1 has a different \"w\" at [0]: " + values;
+    report.findings.push_back({report.headline, {1}, {}});
+    return culprit(report);
+  };
+  EXPECT_EQ(found("-0.5, not 0.25"), found("3e-05, not -nan"));
+  EXPECT_EQ(found("-inf, not 1"), found("2, not nan"));
+}
+
 TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
   Report report;
   report.verdict = Verdict::mismatch;

@@ -14,9 +14,10 @@
 namespace rehearse::cli {
 namespace {
 
-// Replaces numbers, and lists and ranges of numbers, by "#". Digits within a name (float32, fc1) stay.
+// Replaces numbers with their signs, and lists and ranges of numbers, by "#". Digits within a name (float32, fc1) stay.
 std::string without_numbers(const std::string& text) {
-  static const std::regex number(R"((^|[^A-Za-z0-9_])#?(0x[0-9a-fA-F]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?))");
+  static const std::regex number(
+      R"((^|[^A-Za-z0-9_])#?(-?(0x[0-9a-fA-F]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|(nan|inf)\b)))");
   static const std::regex list(R"(#((, ?|-|->| -> )#)+)");
   return std::regex_replace(std::regex_replace(text.substr(0, text.find('\n')), number, "$1#"), list, "#");
 }
