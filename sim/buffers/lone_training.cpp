@@ -22,6 +22,8 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::int64_t kFew = 8;
+// A call with so few numbers carries a loss, a count or a time.
+constexpr std::int64_t kOfMetrics = 2;
 
 std::int64_t elements_with_gradients(const torch::optim::Optimizer& optimizer) {
   std::int64_t elements = 0;
@@ -47,9 +49,7 @@ at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure
 void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
   if (call.title.group->ranks.size() < 2) return;
   auto& rank = ranks_[static_cast<std::size_t>(call.rank)];
-  std::int64_t largest = 0;
-  for (const auto& buffer : call.buffers) largest = std::max(largest, buffer.numel);
-  rank.since_step += largest;
+  for (const auto& buffer : call.buffers) rank.since_step = std::max(rank.since_step, buffer.numel);
 }
 
 void LoneTraining::step(int rank, std::int64_t parameters) {
@@ -60,7 +60,7 @@ void LoneTraining::step(int rank, std::int64_t parameters) {
 }
 
 bool LoneTraining::is_lone(const OfRank& rank) {
-  return rank.steps > 1 && rank.parameters > kFew && std::max(rank.most, rank.since_step) <= kFew;
+  return rank.steps > 1 && rank.parameters > kFew && std::max(rank.most, rank.since_step) <= kOfMetrics;
 }
 
 void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
@@ -68,10 +68,11 @@ void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto& of = ranks_[i];
     if (!is_lone(of)) continue;
-    remarks.remark(static_cast<int>(i),
-                   fmt::format("stepped an optimizer of {} parameters {} times, and after each step its calls carried "
-                               "no more than a few numbers, so nobody reduced the gradients",
-                               of.parameters, of.steps));
+    remarks.remark(
+        static_cast<int>(i),
+        fmt::format("stepped an optimizer of {} parameters {} times, and no call after a step carried more than {} "
+                    "numbers: unless each rank trains for itself, nobody reduced the gradients",
+                    of.parameters, of.steps, kOfMetrics));
   }
 }
 

@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 
 // Finds ranks that step optimizers although nothing carries their gradients, or what they have learnt, to other ranks:
-// after a step, no calls of theirs have more than a few numbers, such as a loss. Looks at sizes alone, because a
+// after a step, no calls of theirs have more than two numbers, such as a loss. Looks at sizes alone, because a
 // program may copy gradients into a buffer, compress them or average parameters instead.
 class LoneTraining final : public CallChecker {
  public:
