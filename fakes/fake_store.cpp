@@ -101,9 +101,14 @@ void FakeStore::changed(const std::string& key) {
   }
 }
 
+// Calls for several keys count as calls for the first one.
+Access FakeStore::access_to(c10::ArrayRef<std::string> keys, bool writes) {
+  return keys.empty() ? Access() : exec::this_rank::access_to("store key", keys.front(), writes);
+}
+
 // Other ranks may run before each call, because a rank's two calls are not one atomic step.
-void FakeStore::begin_call() const {
-  exec::this_rank::preempt();
+void FakeStore::begin_call(c10::ArrayRef<std::string> keys, bool writes) const {
+  exec::this_rank::preempt(access_to(keys, writes));
   if (state_->time_of_a_call_.count() > 0 && exec::this_rank::is_fiber())
     exec::this_rank::spend(state_->time_of_a_call_, "a call of the store");
 }
@@ -126,11 +131,11 @@ void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
   if (++polls_ <= state_->values_.size() + state_->queues_.size() + 1) return;
   const StorePollObserver polling(call, keys);
-  exec::this_rank::poll(&polling);
+  exec::this_rank::poll(&polling, access_to(keys, false));
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
-  begin_call();
+  begin_call(key, true);
   put(key, value);
 }
 
@@ -144,12 +149,12 @@ void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector
     TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
                       " values; each key needs one value");
   });
-  begin_call();
+  begin_call(keys, true);
   for (std::size_t i = 0; i < keys.size(); ++i) put(keys[i], values[i]);
 }
 
 void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
-  begin_call();
+  begin_call(key, true);
   auto& held = state_->to_change(key);
   held.insert(held.end(), value.begin(), value.end());
   changed(key);
@@ -157,7 +162,7 @@ void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& 
 
 std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                 const std::vector<std::uint8_t>& desired) {
-  begin_call();
+  begin_call(key, true);
   const auto may_set = [&] {
     const auto found = state_->values_.find(key);
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
@@ -174,7 +179,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
 std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::move(multiGet({key}).front()); }
 
 std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
-  begin_call();
+  begin_call(keys, false);
   const Wish wish{keys, false, "wait for"};
   if (first_missing(wish) == nullptr) poll("get of", keys);
   // Another rank may have deleted a key during poll(), so wait in any case.
@@ -186,7 +191,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 }
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
-  begin_call();
+  begin_call(key, true);
   if (amount == 0) poll("add of 0 to", key);  // c10d's own code polls a counter in this way
   // number_at() throws if the value is no number. Other ranks may run, and change the value, before number_at() reads
   // it.
@@ -210,7 +215,7 @@ std::int64_t FakeStore::number_at(const std::string& key) const {
 }
 
 bool FakeStore::deleteKey(const std::string& key) {
-  begin_call();
+  begin_call(key, true);
   const bool deleted = state_->erase(key);
   if (!deleted) poll("deleteKey of", key);
   if (deleted) changed(key);
@@ -220,7 +225,7 @@ bool FakeStore::deleteKey(const std::string& key) {
 bool FakeStore::check(const std::vector<std::string>& keys) {
   constexpr const char* kCall = "check of";
   const StorePollObserver polling(kCall, keys);
-  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&polling);
+  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&polling, access_to(keys, false));
   const bool there = first_missing({keys, true, ""}) == nullptr;
   if (there) {
     state_->forget_polls();
@@ -241,13 +246,13 @@ std::vector<std::string> FakeStore::listKeys() {
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
-  begin_call();
+  begin_call(key, true);
   state_->queues_[key].push_back(value);
   changed(key);
 }
 
 std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block) {
-  begin_call();
+  begin_call(key, true);
   if (block) {
     const std::vector<std::string> keys{key};
     wait_until_there({keys, true, "queue pop from"}, timeout_);

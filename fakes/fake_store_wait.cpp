@@ -37,7 +37,7 @@ class FakeStore::WaitObserver final : public exec::Observer {
 void FakeStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
 
 void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
-  begin_call();
+  begin_call(keys, false);
   wait_until_there({keys, true, "wait for"}, timeout);
 }
 

@@ -23,12 +23,23 @@ ScratchFolders::ScratchFolders(const std::filesystem::path& base, std::uint64_t 
       base_(is_temporary_ ? temporary_folder() : base),
       folder_(base_ / fmt::format("seed-{}", seed)) {}
 
+void ScratchFolders::begin() {
+  if (begun_) return;
+  std::filesystem::remove_all(folder_);
+  begun_ = true;
+}
+
 std::filesystem::path ScratchFolders::of(int rank) {
+  begin();
   auto folder = folder_ / fmt::format("rank-{}", rank);
-  if (made_.contains(rank)) return folder;
-  std::filesystem::remove_all(folder);
+  if (made_.insert(rank).second) std::filesystem::create_directories(folder);
+  return folder;
+}
+
+std::filesystem::path ScratchFolders::shared() {
+  begin();
+  auto folder = folder_ / "shared";
   std::filesystem::create_directories(folder);
-  made_.insert(rank);
   return folder;
 }
 

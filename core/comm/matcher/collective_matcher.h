@@ -80,6 +80,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
+  Kind kind() const noexcept override { return Kind::limit; }
   void watch(VirtualTime deadline);
   bool is_under_way() const noexcept { return state_ > State::open; }
   void end_in_failure();

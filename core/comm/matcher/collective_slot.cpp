@@ -39,7 +39,8 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
     signature_ = context_.recorder.signature_of(work->operation, signature_hash_);
   }
   work->enter(this, sequence_,
-              &context_.recorder.record(work->operation, work->rank(), sequence_, signature_, work->signature));
+              &context_.recorder.record(work->operation, work->rank(), sequence_, signature_, work->signature),
+              services_.timers().passed_by_choice());
   if (work->deadline() != VirtualTime::max()) watch(work->deadline());
   const auto place_of = [&](int caller) {
     if (caller == work->rank()) return exec::CallSite::capture();

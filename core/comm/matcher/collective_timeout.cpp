@@ -22,7 +22,7 @@ void CollectiveSlot::watch(VirtualTime deadline) {
 }
 
 void CollectiveSlot::fire() {
-  const auto now = services_.now();
+  const auto now = services_.limit_now();
   auto next = VirtualTime::max();
   for (const auto& work : works_) {
     if (work == nullptr || !work->incomplete()) continue;

@@ -33,7 +33,7 @@ void DeadlineQueue::clear() noexcept {
 void DeadlineQueue::fire() {
   while (!works_.empty()) {
     const auto work = c10::intrusive_ptr<RankWork>::reclaim_copy(&works_.front());
-    if (work->deadline() > clock_.now()) return timers_.arm(*this, work->deadline());
+    if (work->deadline() > timers_.limit_now(clock_.now())) return timers_.arm(*this, work->deadline());
     auto* const match = work->match();
     REHEARSE_CHECK(match != nullptr, work->rank(), work->getSequencenumber());
     match->expire(*work);

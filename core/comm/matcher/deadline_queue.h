@@ -26,6 +26,7 @@ class DeadlineQueue final : public exec::Timer {
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
+  Kind kind() const noexcept override { return Kind::limit; }
 
   exec::TimerQueue& timers_;
   const exec::Clock& clock_;

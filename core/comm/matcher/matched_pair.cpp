@@ -74,7 +74,7 @@ void MatchedPair::expire(RankWork& work) {
   matcher_.give_back(*this);
   work.time_out();
   RankWork& other = &work == send.get() ? *recv : *send;
-  if (other.deadline() <= context_.services.now()) other.time_out();
+  if (other.deadline() <= context_.services.limit_now()) other.time_out();
   if (other.incomplete()) matcher_.refuse(other, work);
 }
 

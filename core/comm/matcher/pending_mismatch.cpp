@@ -20,6 +20,7 @@ class PendingMismatch::VotePeriod final : public exec::Timer {
   bool over = false;
 
  private:
+  Kind kind() const noexcept override { return Kind::limit; }
   void fire() override {
     over = true;
     queue_.notify_all();
@@ -40,7 +41,7 @@ void PendingMismatch::settle(const exec::Observer& observer) {
 }
 
 void PendingMismatch::wait_for_the_others(const exec::Observer& observer) {
-  const VotePeriod period(services_.timers(), services_.now() + kVotePeriod, queue_);
+  const VotePeriod period(services_.timers(), services_.limit_now() + kVotePeriod, queue_);
   while (!all_have_come() && !period.over) queue_.wait(observer);
 }
 

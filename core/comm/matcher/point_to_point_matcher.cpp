@@ -33,7 +33,8 @@ void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
   auto& recorder = context_.recorder;
   const auto& call = work->operation;
   const auto signature = recorder.signature_of(call, work->signature);
-  work->enter(this, sequence, &recorder.record(call, work->rank(), sequence, signature, work->signature));
+  work->enter(this, sequence, &recorder.record(call, work->rank(), sequence, signature, work->signature),
+              services_.timers().passed_by_choice());
   if (call.type == c10d::OpType::SEND) {
     join_send(work);
   } else {

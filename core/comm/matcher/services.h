@@ -23,6 +23,7 @@ struct Services {
   Habits& habits;
 
   VirtualTime now() const noexcept { return clock.now(); }
+  VirtualTime limit_now() const noexcept { return timers().limit_now(now()); }
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }
 };
 

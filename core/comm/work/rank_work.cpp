@@ -43,13 +43,14 @@ RankWork::~RankWork() {
     owner_->on_released(*this);
 }
 
-void RankWork::enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept {
+void RankWork::enter(PendingMatch* match, std::uint64_t sequence, Event* event,
+                     VirtualDuration passed_by_choice) noexcept {
   REHEARSE_CHECK(match_ == nullptr && state_ == State::pending, rank_, sequence_, sequence, state_);
   match_ = match;
   sequence_ = sequence;
   record_.open(event);
   if (event == nullptr) return;
-  if (operation.timeout.count() > 0) deadline_ = later(event->time_created, operation.timeout);
+  if (operation.timeout.count() > 0) deadline_ = later(event->time_created - passed_by_choice, operation.timeout);
 }
 
 void RankWork::move_to(PendingMatch* match) noexcept {

@@ -107,7 +107,7 @@ class RankWork final
   bool timed_out() const noexcept { return timed_out_; }
   // The failure; null if the operation has not failed. Unlike exception(), does not count as a query of the program.
   std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
-  VirtualTime deadline() const noexcept { return deadline_; }
+  VirtualTime deadline() const noexcept { return deadline_; }  // see TimerQueue::limit_now()
 
   // The low bits of this_rank::fiber_of_rank() of the fiber that called a collective. 0: the main fiber, or not set.
   std::uint16_t thread() const noexcept { return thread_; }
@@ -118,8 +118,8 @@ class RankWork final
   // The match of an incomplete work. Null before enter(), after leave_match(), after the work's end, and after the end
   // of the world.
   PendingMatch* match() const noexcept { return match_; }
-  // `event`: its record, updated while the operation proceeds; null: not recorded.
-  void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
+  // `event`: its record, updated while the operation proceeds; null: not recorded. `passed_by_choice`: see TimerQueue.
+  void enter(PendingMatch* match, std::uint64_t sequence, Event* event, VirtualDuration passed_by_choice = {}) noexcept;
   void move_to(PendingMatch* match) noexcept;  // from its current match
   void leave_match() noexcept { match_ = nullptr; }
   // Notes that the program has waited for the work, has seen its end, or will learn of it. If this is never noted, the

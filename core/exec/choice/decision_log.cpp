@@ -38,6 +38,10 @@ std::string_view to_string(ChoiceKind kind) noexcept {
       return "fault";
     case ChoiceKind::compile_cache:
       return "compile_cache";
+    case ChoiceKind::equal_timers:
+      return "equal_timers";
+    case ChoiceKind::listing:
+      return "listing";
   }
   return "unknown";
 }

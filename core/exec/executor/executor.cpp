@@ -19,6 +19,7 @@
 #include "exec/interpose/world_state.h"
 #include "exec/monitor/debugger.h"
 #include "exec/monitor/quiet.h"
+#include "exec/time/patience.h"
 #include "exec/time/virtual_idle_policy.h"
 #include "failed_calls.h"
 #include "forks.h"
@@ -105,6 +106,7 @@ class RankExecutor::Impl {
   LostStacks lost_stacks_;
   WorldParts parts_;  // refers to the members below, except idle_loop_, and to the policy
   TimerQueue timers_;
+  Patience patience_;
   interpose::WorldState interposed_;
   WorldOutcome outcome_;
   Pollers pollers_;
@@ -130,6 +132,7 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
              .process = getpid(),
              .clock = clock,
              .timers = timers_,
+             .patience = patience_,
              .idle_policy = idle != nullptr ? *idle : virtual_idle_policy_,
              .outcome = outcome_,
              .pollers = pollers_,
@@ -141,13 +144,13 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
              .rank_life = rank_life_,
              .restarts = restarts_,
              .interposed = interposed_},
+      patience_(options.patience),
       outcome_(clock, options.ranks),
       failed_calls_(options.ranks),
       ranks_(options.ranks),
       rank_life_(parts_, decisions, sink),
       restarts_(parts_),
-      switcher_(parts_.options, parts_.process, fibers_, decisions, clock, parts_.idle_policy, outcome_, state,
-                [this] { idle_loop_.poll(); }),
+      switcher_(parts_, decisions, state, [this] { idle_loop_.poll(); }),
       fiber_life_(parts_, state, rank_life_, lost_stacks_),
       idle_loop_(parts_) {}
 
@@ -163,6 +166,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   fibers_.prepare(state_.image_bytes(), static_cast<std::size_t>(parts_.options.ranks));
   Scheduler& scheduler = Scheduler::of_this_thread();
   scheduler.switcher = &switcher_;
+  switcher_.begin();
   const DebuggerView debugger(&fibers_.all(), current_fiber.address_of_current());
   rank_life_.begin_all(body);
   run_to_the_end();
@@ -179,6 +183,8 @@ void RankExecutor::Impl::run_to_the_end() {
     if (outcome_.ended()) {
       restarts_.call_off();
       rank_life_.unwind_all();
+    } else if (switcher_.take_time_chosen()) {
+      idle_loop_.pass_time();
     } else if (switcher_.any_runnable()) {
       switcher_.resume_fibers();
     } else {

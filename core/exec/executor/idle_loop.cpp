@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "idle_loop.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <rehearse_internal/exec/check.h>
@@ -8,6 +9,7 @@
 #include "exec/fiber/fiber_table.h"
 #include "exec/interpose/world_state.h"
 #include "exec/time/doorbell.h"
+#include "exec/time/patience.h"
 #include "fiber_life.h"
 #include "pollers.h"
 #include "switcher.h"
@@ -36,6 +38,26 @@ void IdleLoop::step() {
   }
 }
 
+void IdleLoop::pass_time() {
+  const auto due = world_.timers.next_event();
+  REHEARSE_CHECK(current_fiber() == nullptr && due.has_value(), due.has_value());
+  const auto time = *due - world_.clock.now();
+  world_.patience.note_passed_by_choice(time);
+  world_.timers.note_passed(time);
+  world_.clock.advance_to(*due);
+  fire_due();
+}
+
+void IdleLoop::fire_due() {
+  if (!is_patient(world_)) {
+    world_.timers.fire_due(world_.clock.now());
+    return;
+  }
+  world_.timers.fire_due(world_.clock.now(), [this](std::uint32_t count) {
+    return world_.switcher.choose_number(ChoiceKind::equal_timers, count);
+  });
+}
+
 void IdleLoop::poll() noexcept {
   hear_threads();
   world_.idle_policy.poll();
@@ -55,8 +77,9 @@ void IdleLoop::release_pollers() {
 }
 
 void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
+  world_.patience.note_passed(std::max(step.to - world_.clock.now(), VirtualDuration::zero()));
   world_.clock.advance_to(step.to);
-  world_.timers.fire_due(world_.clock.now());
+  fire_due();
   if (auto end = world_.idle_policy.time_passed()) world_.outcome.end(end->ending, std::move(end->why));
   if (any_polls && step.poll && !world_.outcome.ended()) release_pollers();
 }

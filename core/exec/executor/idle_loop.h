@@ -16,6 +16,9 @@ class IdleLoop {
   // Makes one step, after which a fiber may be able to run.
   void step();
 
+  // Lets time pass to the next timer, although fibers may be able to run.
+  void pass_time();
+
   // Call it while fibers can run: wakes fibers for which other threads have signalled, and calls the policy's poll().
   void poll() noexcept;
 
@@ -23,6 +26,7 @@ class IdleLoop {
   IdleFacts facts() const;
   void release_pollers();
   void let_time_pass(const IdleStep& step, bool any_polls);
+  void fire_due();
   void hear_threads() noexcept;
 
   WorldParts& world_;

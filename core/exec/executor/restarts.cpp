@@ -34,6 +34,7 @@ class Restarts::Restart final : public Timer {
   const std::function<void()>& before() const noexcept { return before_; }
 
  private:
+  Kind kind() const noexcept override { return Kind::fault; }
   void fire() override { all_.begin_again(*this); }
 
   Restarts& all_;

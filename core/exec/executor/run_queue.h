@@ -18,6 +18,9 @@ class RunQueue {
  public:
   void push(std::uint32_t fiber) { ids_.push_back(fiber); }
 
+  // Removes what was pushed last, if no take() came since.
+  void pop() noexcept { ids_.pop_back(); }
+
   std::uint32_t take(std::size_t index) noexcept {
     const auto taken = ids_[head_ + index];
     ids_[head_ + index] = ids_[head_];

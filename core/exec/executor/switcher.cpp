@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,8 +14,10 @@
 #include <rehearse_internal/exec/interrupt.h>
 
 #include "exec/fiber/fiber_table.h"
+#include "exec/time/patience.h"
 #include "forks.h"
 #include "world_outcome.h"
+#include "world_parts.h"
 
 namespace rehearse::exec {
 namespace {
@@ -22,18 +26,20 @@ constexpr const char* kInterrupted = "interrupted";
 
 }  // namespace
 
-Switcher::Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
-                   const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Poll poll)
-    : outcome_(outcome),
+Switcher::Switcher(const WorldParts& world, Decisions& decisions, RankState& state, Poll poll)
+    : outcome_(world.outcome),
       decisions_(decisions),
-      clock_(clock),
-      fibers_(fibers),
-      idle_policy_(idle_policy),
-      preempt_(options.preempt),
+      clock_(world.clock),
+      fibers_(world.fibers),
+      idle_policy_(world.idle_policy),
+      timers_(world.timers),
+      patience_(world.patience),
+      is_patient_(is_patient(world)),
+      preempt_(world.options.preempt),
       current_fiber_(state),
-      steps_max_(options.steps_max),
-      switches_between_polls_(options.switches_between_polls),
-      process_(process),
+      steps_max_(world.options.steps_max),
+      switches_between_polls_(world.options.switches_between_polls),
+      process_(world.process),
       poll_(std::move(poll)) {
   set_next_stop(0);
 }
@@ -89,6 +95,34 @@ bool Switcher::pass_stop() noexcept {
   return true;
 }
 
+bool Switcher::time_may_pass() const noexcept {
+  const auto due = timers_.next_event();
+  const auto now = clock_.now();
+  return due && *due > now && *due - now <= patience_.left();
+}
+
+std::uint32_t Switcher::choose_fiber_or_time() {
+  runnable_.push(kTimePasses);
+  const struct Pop {
+    RunQueue& queue;
+    ~Pop() { queue.pop(); }
+  } pop{runnable_};
+  return decisions_.choose(ChoiceKind::next_fiber, runnable_.candidates());
+}
+
+void Switcher::begin() { records_accesses_ = decisions_.begin(fibers_); }
+
+std::uint32_t Switcher::choose_number(ChoiceKind kind, std::uint32_t count) noexcept {
+  std::vector<std::uint32_t> candidates(count);
+  std::iota(candidates.begin(), candidates.end(), 0u);
+  try {
+    return decisions_.choose(kind, candidates);
+  } catch (...) {
+    stop_by_oracle();
+    return 0;
+  }
+}
+
 void Switcher::stop_by_oracle() noexcept { outcome_.end(Ending::stopped, "the oracle failed"); }
 
 // Runs on the stack of the fiber that leaves. With a thousand stacks, one more cache line of each makes a switch a
@@ -102,7 +136,13 @@ Fiber* Switcher::choose_next() noexcept {
     }
     if (stop_if_interrupted()) return nullptr;
     try {
-      index = decisions_.choose(ChoiceKind::next_fiber, runnable_.candidates());
+      if (is_patient_ && time_may_pass()) [[unlikely]] {
+        index = choose_fiber_or_time();
+        time_chosen_ = index == runnable_.size();
+        if (time_chosen_) return nullptr;
+      } else {
+        index = decisions_.choose(ChoiceKind::next_fiber, runnable_.candidates());
+      }
     } catch (...) {
       stop_by_oracle();
       return nullptr;
@@ -150,9 +190,12 @@ void Switcher::give_way(Fiber& fiber) noexcept {
   offer_turn(fiber);
 }
 
-void Switcher::preempt(Fiber& fiber) noexcept {
-  if (!preempt_ || outcome_.ended_for(fiber) || runnable_.empty()) return;
+void Switcher::preempt(Fiber& fiber, Access access) noexcept {
+  if (!preempt_ || outcome_.ended_for(fiber)) return;
+  if (runnable_.empty() && !(is_patient_ && time_may_pass())) return;
+  fiber.next_access = access;
   offer_turn(fiber);
+  fiber.next_access = {};
 }
 
 // Lets the oracle choose among all runnable fibers, including this one.
@@ -161,7 +204,7 @@ void Switcher::offer_turn(Fiber& fiber) noexcept {
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();
-  if (next == nullptr) {
+  if (next == nullptr && !time_chosen_) {
     // The choice ended the world (for example, the oracle threw or the step budget is spent): this fiber goes on until
     // its next blocking call throws RankAborted.
     withdraw(fiber);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/interrupt.h>
@@ -19,6 +20,7 @@ namespace rehearse::exec {
 
 class FiberTable;
 class IdlePolicy;
+class Patience;
 class WorldOutcome;
 
 // Keeps the runnable fibers, chooses the next one, and switches to it. Fibers run until none can; meanwhile the
@@ -28,28 +30,37 @@ class Switcher {
   // Looks for events from outside. Called every ExecutorOptions::switches_between_polls switches.
   using Poll = std::function<void()>;
 
-  // `process`: the process that made the world. All references must outlive this object.
-  Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
-           const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Poll poll);
+  // All that it takes of `world` must outlive this object.
+  Switcher(const WorldParts& world, Decisions& decisions, RankState& state, Poll poll);
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
 
   CurrentFiber& current_fiber() noexcept { return current_fiber_; }
   bool any_runnable() const noexcept { return !runnable_.empty(); }
+  // Whether the oracle has chosen that time passes before the next fiber runs. Returns true once for each such choice.
+  bool take_time_chosen() noexcept { return std::exchange(time_chosen_, false); }
 
   // Does nothing unless the fiber is blocked.
   void make_runnable(Fiber& fiber) noexcept;
   // Undoes make_runnable() for a fiber that must not run.
   void withdraw(Fiber& fiber) noexcept;
 
-  // The next three functions are for the running fiber.
+  // The next functions are for the running fiber.
 
   // Blocks the fiber; returns when the fiber runs again.
   void suspend(Fiber& fiber) noexcept;
   // Like exec::yield(), but never throws: if the world has ended, the fiber's next blocking call throws RankAborted.
   void give_way(Fiber& fiber) noexcept;
   // See this_rank::preempt().
-  void preempt(Fiber& fiber) noexcept;
+  void preempt(Fiber& fiber, Access access = {}) noexcept;
+
+  // Tells the oracle that the run begins.
+  void begin();
+  // Whether the oracle asks for Fiber::next_access.
+  bool records_accesses() const noexcept { return records_accesses_; }
+
+  // Lets the oracle pick one of 0..count-1; 0 after the oracle has failed, which ends the world.
+  std::uint32_t choose_number(ChoiceKind kind, std::uint32_t count) noexcept;
 
   // Call it on the thread's main context. Returns when no fiber can run, or when choosing one ended the world.
   void resume_fibers();
@@ -65,6 +76,10 @@ class Switcher {
 
  private:
   Fiber* choose_next() noexcept;
+  // Whether time may pass although fibers can run; see ExecutorOptions::patience.
+  bool time_may_pass() const noexcept;
+  // Asks the oracle about time, too. Returns the number of fibers if time is to pass.
+  [[gnu::noinline]] std::uint32_t choose_fiber_or_time();
   void offer_turn(Fiber& fiber) noexcept;
   void set_next_stop(std::uint64_t switches) noexcept;
   // False if the run must end.
@@ -80,6 +95,11 @@ class Switcher {
   const Clock& clock_;
   const FiberTable& fibers_;
   IdlePolicy& idle_policy_;
+  const TimerQueue& timers_;
+  const Patience& patience_;
+  const bool is_patient_;
+  bool time_chosen_ = false;
+  bool records_accesses_ = false;
   const bool preempt_;
   CurrentFiber current_fiber_;
 

@@ -11,6 +11,7 @@ namespace rehearse::exec {
 class FailedCalls;
 class FiberLife;
 class FiberTable;
+class Patience;
 class Pollers;
 class RankLife;
 class RankTable;
@@ -31,6 +32,7 @@ struct WorldParts {
 
   Clock& clock;
   TimerQueue& timers;
+  Patience& patience;
   IdlePolicy& idle_policy;
   WorldOutcome& outcome;
   Pollers& pollers;
@@ -43,5 +45,8 @@ struct WorldParts {
   Restarts& restarts;
   interpose::WorldState& interposed;
 };
+
+// Whether time may pass although fibers can run; see ExecutorOptions::patience.
+inline bool is_patient(const WorldParts& world) noexcept { return world.options.patience > VirtualDuration::zero(); }
 
 }  // namespace rehearse::exec

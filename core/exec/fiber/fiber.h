@@ -7,7 +7,9 @@
 
 #include <boost/context/stack_context.hpp>
 
+#include <rehearse/exec/access.h>
 #include <rehearse/exec/observer.h>
+#include <rehearse/exec/time.h>
 
 #include "asan.h"
 #include "fiber_locals.h"
@@ -38,6 +40,11 @@ class alignas(kCacheLine) Fiber {
   AsanStack asan;
   boost::context::stack_context stack;
   FiberLocals locals;
+
+  // Two lines for worlds with patience.
+  alignas(kCacheLine) Access next_access{};  // what its next step touches, if it may switch in front of that
+  alignas(kCacheLine) VirtualTime limit{};   // of its last wait with a limit
+  VirtualDuration passed_before_limit{0};    // TimerQueue::passed_by_choice() when that wait began
 
   // The last line but one: data that blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked

@@ -14,7 +14,7 @@ namespace rehearse::exec {
 // The fibers of a world, by Fiber::id, each followed by room for its image. They are side by side in memory. Scattered
 // among other allocations, each would occupy a page or two, and a core caches the addresses of only a thousand or two
 // pages.
-class FiberTable {
+class FiberTable final : public FiberFacts {
  public:
   FiberTable() = default;
   FiberTable(const FiberTable&) = delete;
@@ -32,6 +32,8 @@ class FiberTable {
   // Call it for a fiber that has not finished its work and will never run again. Objects to which its image refers are
   // then never freed, and LeakSanitizer must not report them.
   void note_left_behind() noexcept { left_behind_ = true; }
+
+  Access next_access(std::uint32_t fiber) const override { return fibers_[fiber]->next_access; }
 
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }
   const std::vector<Fiber*>& all() const noexcept { return fibers_; }

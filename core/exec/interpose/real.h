@@ -74,6 +74,7 @@ std::span<const Interposed> write_functions();
 std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
 std::span<const Interposed> stream_functions();
+std::span<const Interposed> folder_functions();
 
 std::span<const std::span<const Interposed>> all_functions();
 

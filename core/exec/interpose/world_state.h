@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include <rehearse_internal/exec/clock_jump.h>
@@ -34,7 +36,8 @@ struct WorldState {
   ThreadTable threads;
   ProcessStates processes;
   OutsideWaits outside_waits;
-  std::vector<ClockJump> clock_jumps;  // by rank; empty: no clock has jumped
+  std::map<int, std::uint32_t> listing_orders;  // by rank; see folders.cpp
+  std::vector<ClockJump> clock_jumps;           // by rank; empty: no clock has jumped
 
   WorldState() = default;
   WorldState(const WorldState&) = delete;

@@ -18,6 +18,11 @@ namespace {
 // each parameter of a backward pass without a blocking call in between, and that must not let time pass.
 constexpr std::uint32_t kClockReadsFree = 10'000;
 
+// How many looks in a row leave a fiber among those that can run. With patience, code that looks at one thing after
+// another may be early each time.
+constexpr std::uint32_t kLooksFree = 1;
+constexpr std::uint32_t kLooksFreeWithPatience = 3;
+
 // `asked`: the polling call; null: unknown.
 class PollObserver final : public Observer {
  public:
@@ -53,10 +58,13 @@ void poll_again(Fiber& fiber, const Observer* asked = nullptr) {
 
 }  // namespace
 
-void poll(Fiber& fiber, const Observer* asked) {
-  if (fiber.polls > 0) return poll_again(fiber, asked);
+void poll(Fiber& fiber, const Observer* asked, Access access) {
+  const auto polls = fiber.polls;
+  if (polls >= (is_patient(*fiber.world) ? kLooksFreeWithPatience : kLooksFree)) return poll_again(fiber, asked);
+  fiber.next_access = access;
   yield(fiber);
-  fiber.polls = 1;
+  fiber.next_access = {};
+  fiber.polls = polls + 1;
 }
 
 void poll_clock(Fiber& fiber) {

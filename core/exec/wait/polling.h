@@ -10,7 +10,7 @@
 namespace rehearse::exec {
 
 // See this_rank::poll().
-void poll(Fiber& fiber, const Observer* asked = nullptr);
+void poll(Fiber& fiber, const Observer* asked = nullptr, Access access = {});
 
 // Like poll(), for a clock read: the first 10,000 in a row count as measuring. In real time, poll_clock() does not
 // wait: it only tells the next poll() that the rank may depend on the clock.

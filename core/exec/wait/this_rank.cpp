@@ -2,6 +2,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include <rehearse/exec/observer.h>
+#include <rehearse/hash/word_hash.h>
 #include <rehearse_internal/exec/timer_queue.h>
 
 #include "exec/executor/rank_table.h"
@@ -43,16 +44,31 @@ void give_way() noexcept {
   if (Fiber* const fiber = current_fiber()) fiber->world->switcher.give_way(*fiber);
 }
 
-void preempt() noexcept {
-  if (Fiber* const fiber = current_fiber()) fiber->world->switcher.preempt(*fiber);
+void preempt(Access access) noexcept {
+  if (Fiber* const fiber = current_fiber()) fiber->world->switcher.preempt(*fiber, access);
 }
 
-void poll(const Observer* asked) { exec::poll(require_fiber("this_rank::poll()"), asked); }
+Access access_to(std::string_view kind, std::string_view name, bool writes) noexcept {
+  const Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !fiber->world->switcher.records_accesses()) return {};
+  WordHash hash(1);
+  hash.add(kind);
+  hash.add(name);
+  return {hash.value() | 1, writes};  // never 0, which means unknown
+}
+
+void poll(const Observer* asked, Access access) { exec::poll(require_fiber("this_rank::poll()"), asked, access); }
 
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
   Alarm alarm(fiber, later(fiber.world->clock.now(), duration));
   suspend_blocked(fiber, FixedObserver(doing));
+}
+
+void pause(VirtualDuration duration, const char* doing) noexcept {
+  Fiber& fiber = require_fiber("this_rank::pause()");
+  Alarm alarm(fiber, later(fiber.world->clock.now(), duration));
+  static_cast<void>(suspend_or_end(fiber, FixedObserver(doing)));
 }
 
 void spend(VirtualDuration duration, const char* doing) {

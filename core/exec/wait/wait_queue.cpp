@@ -35,7 +35,12 @@ class WaitQueue::Deadline final : public Timer {
  public:
   Deadline(WaitQueue& queue, Fiber& fiber, const Observer& observer, VirtualTime due)
       : queue_(queue), fiber_(fiber), pause_(fiber.is_main() && observer.is_opaque()) {
-    timers().arm(*this, due);
+    // A loop waits again for the rest of its time, with the same limit.
+    if (is_patient(*fiber.world) && fiber.limit != due) {
+      fiber.limit = due;
+      fiber.passed_before_limit = timers().passed_by_choice();
+    }
+    timers().arm(*this, due - fiber.passed_before_limit);
   }
   ~Deadline() override { timers().cancel(*this); }
 
@@ -43,6 +48,7 @@ class WaitQueue::Deadline final : public Timer {
   // In a wait without a failure result (a condition variable) a rank may just pause, as in a sleep. A helper's wait is
   // more likely a watchdog's, and counting it as a pause would hide every hang.
   bool gives_up() const noexcept override { return !pause_; }
+  Kind kind() const noexcept override { return Kind::limit; }
   void fire() override { queue_.time_out(fiber_); }
   TimerQueue& timers() const noexcept { return fiber_.world->timers; }
 

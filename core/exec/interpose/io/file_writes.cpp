@@ -70,7 +70,7 @@ ssize_t write_to_file(int file, const void* data, std::size_t bytes) {
 }
 
 ssize_t file_writev(int file, const iovec* pieces, int count) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   if (current_fiber() == nullptr || count <= 0) return real_writev(file, pieces, count);
   const auto all = bytes_of(pieces, count);
   return through_gate(file, all, [=](size_t most) {
@@ -79,12 +79,12 @@ ssize_t file_writev(int file, const iovec* pieces, int count) {
 }
 
 ssize_t file_pwrite(int file, const void* data, size_t bytes, off_t from) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   return through_gate(file, bytes, [=](size_t most) { return real_pwrite(file, data, most, from); });
 }
 
 ssize_t file_pwrite64(int file, const void* data, size_t bytes, off64_t from) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   return through_gate(file, bytes, [=](size_t most) { return real_pwrite64(file, data, most, from); });
 }
 

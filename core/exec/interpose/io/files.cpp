@@ -172,12 +172,12 @@ int lock_in_fiber(Fiber& fiber, int file, int operation) {
 }  // namespace
 
 ssize_t file_read(int file, void* data, size_t bytes) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   return when_ready(file, "read()", [=] { return real_read(file, data, bytes); });
 }
 
 ssize_t file_read_checked(int file, void* data, size_t bytes, size_t room) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   return when_ready(file, "read()", [=] { return real_read_checked(file, data, bytes, room); });
 }
 
@@ -195,7 +195,7 @@ ssize_t file_recv_checked(int file, void* data, size_t bytes, size_t room, int f
 }
 
 ssize_t file_write(int file, const void* data, size_t bytes) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0), file);
   const Waiter waiter(file);
   if (waiter.fiber == nullptr) return write_to_file(file, data, bytes);
   if (waiter.kind == FileKind::pipe) return write_to_pipe(waiter, file, data, bytes);

@@ -15,48 +15,48 @@
 #include "exec/interpose/sync/preempt.h"
 #include "exec/interpose/world_state.h"
 
-// Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). The macro's last
-// arguments are what it passes to the real function.
-#define REHEARSE_PATH_CALL(result, name, parameters, ...)   \
-  result path_##name parameters REHEARSE_INTERPOSES(#name); \
-  namespace {                                               \
-  constinit Real<result(*) parameters> real_##name(#name);  \
-  }                                                         \
-  result path_##name parameters {                           \
-    preempt_file_call(__builtin_return_address(0));         \
-    return real_##name(__VA_ARGS__);                        \
+// Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). `touched`: the
+// parameter that names the file. The macro's last arguments are what it passes to the real function.
+#define REHEARSE_PATH_CALL(result, name, touched, parameters, ...) \
+  result path_##name parameters REHEARSE_INTERPOSES(#name);        \
+  namespace {                                                      \
+  constinit Real<result(*) parameters> real_##name(#name);         \
+  }                                                                \
+  result path_##name parameters {                                  \
+    preempt_file_call(__builtin_return_address(0), touched);       \
+    return real_##name(__VA_ARGS__);                               \
   }
 
 namespace rehearse::exec::interpose {
 
-REHEARSE_PATH_CALL(FILE*, fopen, (const char* path, const char* mode), path, mode)
-REHEARSE_PATH_CALL(FILE*, fopen64, (const char* path, const char* mode), path, mode)
-REHEARSE_PATH_CALL(DIR*, opendir, (const char* path), path)
-REHEARSE_PATH_CALL(int, stat, (const char* path, struct stat* found), path, found)
-REHEARSE_PATH_CALL(int, lstat, (const char* path, struct stat* found), path, found)
-REHEARSE_PATH_CALL(int, stat64, (const char* path, struct stat64* found), path, found)
-REHEARSE_PATH_CALL(int, lstat64, (const char* path, struct stat64* found), path, found)
-REHEARSE_PATH_CALL(int, fstatat, (int folder, const char* path, struct stat* found, int flags), folder, path, found,
-                   flags)
-REHEARSE_PATH_CALL(int, fstatat64, (int folder, const char* path, struct stat64* found, int flags), folder, path, found,
-                   flags)
-REHEARSE_PATH_CALL(int, access, (const char* path, int mode), path, mode)
-REHEARSE_PATH_CALL(int, rename, (const char* from, const char* to), from, to)
-REHEARSE_PATH_CALL(int, link, (const char* from, const char* to), from, to)
-REHEARSE_PATH_CALL(int, symlink, (const char* from, const char* to), from, to)
-REHEARSE_PATH_CALL(int, unlink, (const char* path), path)
-REHEARSE_PATH_CALL(int, unlinkat, (int folder, const char* path, int flags), folder, path, flags)
-REHEARSE_PATH_CALL(int, remove, (const char* path), path)
-REHEARSE_PATH_CALL(int, truncate, (const char* path, off_t bytes), path, bytes)
-REHEARSE_PATH_CALL(int, mkdir, (const char* path, mode_t mode), path, mode)
-REHEARSE_PATH_CALL(int, rmdir, (const char* path), path)
+REHEARSE_PATH_CALL(FILE*, fopen, path, (const char* path, const char* mode), path, mode)
+REHEARSE_PATH_CALL(FILE*, fopen64, path, (const char* path, const char* mode), path, mode)
+REHEARSE_PATH_CALL(DIR*, opendir, path, (const char* path), path)
+REHEARSE_PATH_CALL(int, stat, path, (const char* path, struct stat* found), path, found)
+REHEARSE_PATH_CALL(int, lstat, path, (const char* path, struct stat* found), path, found)
+REHEARSE_PATH_CALL(int, stat64, path, (const char* path, struct stat64* found), path, found)
+REHEARSE_PATH_CALL(int, lstat64, path, (const char* path, struct stat64* found), path, found)
+REHEARSE_PATH_CALL(int, fstatat, path, (int folder, const char* path, struct stat* found, int flags), folder, path,
+                   found, flags)
+REHEARSE_PATH_CALL(int, fstatat64, path, (int folder, const char* path, struct stat64* found, int flags), folder, path,
+                   found, flags)
+REHEARSE_PATH_CALL(int, access, path, (const char* path, int mode), path, mode)
+REHEARSE_PATH_CALL(int, rename, from, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, link, from, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, symlink, from, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, unlink, path, (const char* path), path)
+REHEARSE_PATH_CALL(int, unlinkat, path, (int folder, const char* path, int flags), folder, path, flags)
+REHEARSE_PATH_CALL(int, remove, path, (const char* path), path)
+REHEARSE_PATH_CALL(int, truncate, path, (const char* path, off_t bytes), path, bytes)
+REHEARSE_PATH_CALL(int, mkdir, path, (const char* path, mode_t mode), path, mode)
+REHEARSE_PATH_CALL(int, rmdir, path, (const char* path), path)
 
 // stat() and lstat() before glibc 2.33. LibTorch contains a copy of the C++ library's file system code that was built
 // against these, and std::filesystem::exists() of a program uses that copy.
-REHEARSE_PATH_CALL(int, __xstat, (int version, const char* path, struct stat* found), version, path, found)
-REHEARSE_PATH_CALL(int, __lxstat, (int version, const char* path, struct stat* found), version, path, found)
-REHEARSE_PATH_CALL(int, __xstat64, (int version, const char* path, struct stat64* found), version, path, found)
-REHEARSE_PATH_CALL(int, __lxstat64, (int version, const char* path, struct stat64* found), version, path, found)
+REHEARSE_PATH_CALL(int, __xstat, path, (int version, const char* path, struct stat* found), version, path, found)
+REHEARSE_PATH_CALL(int, __lxstat, path, (int version, const char* path, struct stat* found), version, path, found)
+REHEARSE_PATH_CALL(int, __xstat64, path, (int version, const char* path, struct stat64* found), version, path, found)
+REHEARSE_PATH_CALL(int, __lxstat64, path, (int version, const char* path, struct stat64* found), version, path, found)
 
 int path_open(const char* path, int flags, ...) REHEARSE_INTERPOSES("open");
 int path_open64(const char* path, int flags, ...) REHEARSE_INTERPOSES("open64");
@@ -80,7 +80,7 @@ int path_open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = mode_behind(arguments, flags);
   va_end(arguments);
-  preempt_file_call(__builtin_return_address(0));
+  preempt_file_call(__builtin_return_address(0), path);
   return real_open(path, flags, mode);
 }
 
@@ -89,7 +89,7 @@ int path_open64(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = mode_behind(arguments, flags);
   va_end(arguments);
-  preempt_file_call(__builtin_return_address(0));
+  preempt_file_call(__builtin_return_address(0), path);
   return real_open64(path, flags, mode);
 }
 
@@ -98,7 +98,7 @@ int path_openat(int folder, const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = mode_behind(arguments, flags);
   va_end(arguments);
-  preempt_file_call(__builtin_return_address(0));
+  preempt_file_call(__builtin_return_address(0), path);
   return real_openat(folder, path, flags, mode);
 }
 

@@ -28,8 +28,9 @@ constinit Real<int (*)(FILE*)> real_fclose("fclose");
 
 // Does nothing for a null stream, by which fflush() means all streams.
 void may_meet_others(FILE* stream, void* return_address) {
-  if (current_fiber() != nullptr && stream != nullptr && may_be_shared(::fileno(stream)))
-    preempt_file_call(return_address);
+  if (current_fiber() == nullptr || stream == nullptr) return;
+  const int file = ::fileno(stream);
+  if (may_be_shared(file)) preempt_file_call(return_address, file);
 }
 
 }  // namespace

@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <climits>
 #include <cstddef>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/native_scope.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/call_site/symbolize.h"
 
@@ -60,8 +65,58 @@ Caller caller_around(void* return_address) {
   return outside == end ? Caller::library : caller_at(*outside);
 }
 
-// Whether the user's code caused the call, perhaps through a library such as LibTorch: finds the innermost caller that
-// is the user's or Rehearse's code.
+// Every call counts as a change of its file. A path is compared as a text, from the root on.
+Access access_to_path(const char* path) {
+  if (path == nullptr || !current_fiber()->world->switcher.records_accesses()) return {};
+  std::filesystem::path whole(path);
+  std::array<char, PATH_MAX> folder;
+  if (whole.is_relative() && ::syscall(SYS_getcwd, folder.data(), folder.size()) > 0) whole = folder.data() / whole;
+  return this_rank::access_to("file", whole.lexically_normal().native(), true);
+}
+
+Access access_to_file(int file) {
+  if (!current_fiber()->world->switcher.records_accesses()) return {};
+  std::array<char, PATH_MAX> path;
+  const auto link = "/proc/self/fd/" + std::to_string(file);
+  const auto length = ::syscall(SYS_readlink, link.c_str(), path.data(), path.size());
+  return length > 0 ? this_rank::access_to("file", {path.data(), static_cast<std::size_t>(length)}, true) : Access();
+}
+
+bool notes_file_calls(const Fiber& fiber) noexcept {
+  const auto& options = fiber.world->options;
+  return options.preempt || options.file_time > VirtualDuration::zero();
+}
+
+// The call takes a drawn part of ExecutorOptions::file_time.
+void spend_file_time(Fiber& fiber) {
+  constexpr std::uint32_t kSteps = 16;
+  const auto most = fiber.world->options.file_time;
+  if (most == VirtualDuration::zero()) return;
+  const auto step = fiber.world->switcher.choose_number(ChoiceKind::latency, kSteps);
+  if (step > 0) this_rank::pause(most * step / (kSteps - 1), "a call on a file");
+}
+
+template <class AccessOf>
+void make_file_call(void* return_address, const AccessOf& access) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !notes_file_calls(*fiber) || !is_for_the_user(return_address)) return;
+  const int error = errno;
+  spend_file_time(*fiber);
+  fiber->world->switcher.preempt(*fiber, access());
+  errno = error;
+}
+
+}  // namespace
+
+bool is_users_call(void* return_address) {
+  const NativeScope looking;  // the lookup itself takes locks
+  Caller caller = caller_at(return_address);
+  if (caller == Caller::standard_header) caller = caller_around(return_address);
+  return caller == Caller::user;
+}
+
+Access access_to_locks(const Fiber& fiber) { return this_rank::access_to("locks", std::to_string(fiber.rank), true); }
+
 bool is_for_the_user(void* return_address) {
   constexpr std::size_t kFrames = 48;
   const NativeScope looking;
@@ -75,24 +130,17 @@ bool is_for_the_user(void* return_address) {
   return outside != end && caller_at(*outside) == Caller::user;
 }
 
-}  // namespace
-
-bool is_users_call(void* return_address) {
-  const NativeScope looking;  // the lookup itself takes locks
-  Caller caller = caller_at(return_address);
-  if (caller == Caller::standard_header) caller = caller_around(return_address);
-  return caller == Caller::user;
+void preempt_file_call(void* return_address, const char* path) {
+  make_file_call(return_address, [path] { return access_to_path(path); });
 }
 
-void preempt_file_call(void* return_address) {
-  Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !fiber->world->options.preempt) return;
-  if (is_for_the_user(return_address)) fiber->world->switcher.preempt(*fiber);
+void preempt_file_call(void* return_address, int file) {
+  make_file_call(return_address, [file] { return access_to_file(file); });
 }
 
 bool may_be_shared(int file) noexcept {
   const Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !fiber->world->options.preempt || file <= STDERR_FILENO) return false;
+  if (fiber == nullptr || !notes_file_calls(*fiber) || file <= STDERR_FILENO) return false;
   struct stat found;
   return ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
 }

@@ -45,6 +45,9 @@ class Decisions {
   // Owns neither; both must outlive this object.
   Decisions(Oracle& oracle, DecisionLog& log) : oracle_(oracle), log_(log) {}
 
+  // See Oracle::begin().
+  bool begin(const FiberFacts& facts) { return oracle_.begin(facts); }
+
   // Returns an index into `candidates`. If there is a single candidate, returns 0 without asking the oracle. `weights`:
   // see Oracle::choose(); only the answer is recorded, not the weights. Throws what the oracle throws, and
   // std::logic_error if there is no candidate, if the weights break the oracle's rules, or if the oracle's answer is

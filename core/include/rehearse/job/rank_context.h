@@ -89,6 +89,10 @@ class RankContext {
   // removes it: a later run under the same parent process finds the files. Throws std::filesystem::filesystem_error.
   virtual std::filesystem::path scratch_folder();
 
+  // A folder that all ranks of the run share, as they would a network file system. Otherwise as scratch_folder(). In a
+  // real run, the ranks must be processes of one machine.
+  virtual std::filesystem::path shared_folder();
+
   // Takes as long as a computation of that duration. In a simulation, this rank waits until that much virtual time has
   // passed, while other ranks run; in a real run, it sleeps. May be called anywhere in a rank, also in backward hooks
   // and in operators' kernels. Throws std::invalid_argument if the duration is negative, and RankAborted when the world

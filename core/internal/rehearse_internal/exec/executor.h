@@ -36,6 +36,14 @@ struct ExecutorOptions {
   // Lets calls that never block switch, too; see this_rank::preempt().
   bool preempt = false;
 
+  // How long a fiber that can run may be made to wait: the oracle may let time pass to the next event although fibers
+  // can run. Limits of waits do not come closer by that. Also, the first three polls in a row leave a fiber among those
+  // that can run (without patience, only the first does). 0: time passes only when no fiber can run.
+  VirtualDuration patience{0};
+
+  // How long the user's calls on files take at most; the oracle draws the time of each. 0: no time.
+  VirtualDuration file_time{0};
+
   // The least virtual time that a poll without result takes (see this_rank::poll); must be positive.
   VirtualDuration poll_cost = std::chrono::microseconds(1);
 
@@ -100,7 +108,7 @@ struct RunOutcome {
 };
 
 // Runs the ranks of one world as fibers of the calling thread, one at a time. Asks `Decisions` which fiber runs next.
-// In a simulation, time passes only when no fiber can run.
+// In a simulation, time passes when no fiber can run, and where ExecutorOptions::patience allows it.
 //
 // Blocking: run() blocks the calling thread until every rank has ended. Threads: at most one executor per thread at a
 // time. All other members may be called on the same thread: from fibers of this executor, from timers, and before

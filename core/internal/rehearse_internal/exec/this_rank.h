@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <string_view>
 
+#include <rehearse/exec/access.h>
 #include <rehearse/exec/observer.h>
 #include <rehearse/exec/time.h>
 
@@ -35,8 +37,12 @@ void give_way() noexcept;
 
 // If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise, and outside of a fiber, does
 // nothing. For calls that never block and yet race with those of other ranks: writes to a store, locks. The livelock
-// detector ignores the switch, but ExecutorOptions::steps_max counts it.
-void preempt() noexcept;
+// detector ignores the switch, but ExecutorOptions::steps_max counts it. `access`: what the call touches.
+void preempt(Access access = {}) noexcept;
+
+// What a call touches, for preempt() and poll(): `kind` and `name` together name the thing. If no one asks for accesses
+// in this run, computes nothing.
+Access access_to(std::string_view kind, std::string_view name, bool writes) noexcept;
 
 // A poll: a look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop).
 // The first poll after the rank has done something else only yields. Further polls wait until the other ranks have run,
@@ -44,7 +50,7 @@ void preempt() noexcept;
 // another rank's wait has a timeout, the timeout fires first, and RunOutcome::hang mentions the poll.
 //
 // `asked`: describes the polling call in reports; null: unknown. Must live until poll() returns.
-void poll(const Observer* asked = nullptr);
+void poll(const Observer* asked = nullptr, Access access = {});
 
 // Suspends until virtual time has advanced by `duration`. `doing`: the rank's activity for reports; a string literal.
 void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
@@ -73,6 +79,10 @@ void make_store_call(const Call& call) {
   }
   end_call(CallOn::store);
 }
+
+// Like sleep_for(), for callers that must not throw: if the world ends, pause() returns early, and the rank's next
+// blocking call throws RankAborted.
+void pause(VirtualDuration duration, const char* doing) noexcept;
 
 // Like sleep_for(), for use inside a call that may poll: the sleep does not end the rank's series of polls in a row.
 void spend(VirtualDuration duration, const char* doing);

@@ -40,6 +40,9 @@ class FiberRankContext final : public RankContextBase {
   std::filesystem::path scratch_folder() override {
     return services_.scratch != nullptr ? services_.scratch->of(rank_) : RankContext::scratch_folder();
   }
+  std::filesystem::path shared_folder() override {
+    return services_.scratch != nullptr ? services_.scratch->shared() : RankContext::shared_folder();
+  }
 
  private:
   void spend(VirtualDuration duration) override;

@@ -14,6 +14,7 @@
 
 #include <c10/util/ArrayRef.h>
 
+#include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -175,7 +176,8 @@ class FakeStore final : public c10d::Store {
   void put(const std::string& key, const std::vector<std::uint8_t>& value);
   void changed(const std::string& key);
   std::int64_t number_at(const std::string& key) const;
-  void begin_call() const;
+  void begin_call(c10::ArrayRef<std::string> keys, bool writes) const;
+  static Access access_to(c10::ArrayRef<std::string> keys, bool writes);
   // Counts a call that changes nothing, and polls if such calls repeat. `call` and `keys` describe the call; poll()
   // uses both until it returns.
   void poll(const char* call, c10::ArrayRef<std::string> keys = {});

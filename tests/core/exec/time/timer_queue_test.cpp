@@ -43,6 +43,25 @@ TEST(TimerQueue, EqualTimes_FireInOrderOfArming) {
   EXPECT_FALSE(queue.next_due());
 }
 
+TEST(TimerQueue, EqualTimes_FireAsTheyArePicked) {
+  TimerQueue queue;
+  std::vector<int> fired;
+  std::vector<std::unique_ptr<NotingTimer>> timers;
+  for (int name = 0; name < 12; ++name) {
+    timers.push_back(std::make_unique<NotingTimer>(name, fired));
+    queue.arm(*timers.back(), at(name % 3));
+  }
+  queue.cancel(*timers[4]);
+  std::vector<std::uint32_t> counts;
+  const auto last = [&](std::uint32_t count) {
+    counts.push_back(count);
+    return count - 1;
+  };
+  EXPECT_EQ(queue.fire_due(at(2), last), 11u);
+  EXPECT_EQ(fired, (std::vector<int>{9, 6, 3, 0, 10, 7, 1, 11, 8, 5, 2}));
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{4, 3, 2, 3, 2, 4, 3, 2}));
+}
+
 TEST(TimerQueue, Cancelled_DoesNotFireAndMayBeArmedAgain) {
   TimerQueue queue;
   std::vector<int> fired;
@@ -92,8 +111,8 @@ TEST(TimerQueueDeathTest, ArmedTwiceOrCancelledElsewhere_IsABrokenInvariant) {
   std::vector<int> fired;
   NotingTimer a(1, fired);
   queue.arm(a, at(1));
-  EXPECT_DEATH(queue.arm(a, at(2)), "not !timer.armed.. .timer.slot_ = 0, heap_.size.. = 1, ");
-  EXPECT_DEATH(other.cancel(a), "heap_.slot. == &timer .slot = 0, heap_.size.. = 0.");
+  EXPECT_DEATH(queue.arm(a, at(2)), "not !timer.armed.. .timer.slot_ = 0, events_.size.. = 1, ");
+  EXPECT_DEATH(other.cancel(a), "heap.slot. == &timer .slot = 0, heap.size.. = 0.");
   queue.cancel(a);
 }
 
