@@ -42,6 +42,8 @@ constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a 
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
 constexpr OptionSpec kCheckDeterminism{"--check-determinism", "N",   "10", "run N times and compare; without N: twice",
                                        Takes::anything,       false, "",   "2"};
+constexpr OptionSpec kSchedule{"--schedule", "SCHEDULE", "pct+preempt",
+                               "how ranks are scheduled, in the words of a report; docs/DETERMINISM.md"};
 constexpr OptionSpec kChecks{"--checks", "LEVEL", "all",
                              "which checkers run: none, default (memory) or all (also replicas, NaN and Inf); "
                              "docs/CHECKERS.md",
@@ -119,8 +121,8 @@ std::vector<CommandSpec> known_commands() {
       {"run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kChecks, kCheckBuffers, kCheckSharing,
-        kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+       {kSeed, kRanks, kSchedule, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kChecks, kCheckBuffers,
+        kCheckSharing, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"},
        &run},
       {"sweep",
@@ -128,7 +130,7 @@ std::vector<CommandSpec> known_commands() {
        "report and decision log in a folder of its own; failures with the same verdict and the same place in the "
        "source are counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kShard, kFault, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kChecks,
+       {kSeeds, kShard, kFault, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kSchedule, kChecks,
         kCheckBuffers, kCheckSharing, kOutput, kQuiet, kJson, kNoColor},
        {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
         "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"},
@@ -137,8 +139,8 @@ std::vector<CommandSpec> known_commands() {
        "Repeats the run of a decision log, decision by decision, and says whether it is the same run. With --seed, or "
        "with a scenario, it runs that seed from the start, as a sweep with the same options does. It writes no files.",
        {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
-       {kReplaySeed, kRanks, kFault, kSwarm, kChecks, kCheckBuffers, kCheckSharing, kRunTimeLimit, kQuiet, kJson,
-        kNoColor},
+       {kReplaySeed, kRanks, kSchedule, kFault, kSwarm, kChecks, kCheckBuffers, kCheckSharing, kRunTimeLimit, kQuiet,
+        kJson, kNoColor},
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
        &replay},
       {"explain",

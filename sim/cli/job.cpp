@@ -84,6 +84,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
     }
     scenario.world.swarm.on = true;
   }
+  if (arguments.schedule) sim::take(*arguments.schedule, scenario.world);
   if (arguments.checks) scenario.world.check_level = *arguments.checks;
   if (arguments.check_buffers) scenario.world.check_buffers = true;
   if (arguments.check_sharing) scenario.world.check_sharing = true;
@@ -102,6 +103,7 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
   for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
   if (arguments.swarm) options.emplace_back("--swarm");
+  if (arguments.schedule) options.push_back("--schedule=" + sim::to_string(*arguments.schedule));
   if (arguments.checks) {
     options.push_back(fmt::format("--checks={}", check_level_names()[static_cast<std::size_t>(*arguments.checks)]));
   }
@@ -124,8 +126,8 @@ std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint
   return line;
 }
 
-void preempt_as_sweeps_do(sim::Scenario& scenario) {
-  if (!scenario.world.preempt) scenario.world.preempt = true;
+void schedule_as_sweeps_do(sim::Scenario& scenario, const sim::ProbedSteps& probed) {
+  sim::take(sim::strategy_among_many(scenario.world, probed), scenario.world);
 }
 
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {

@@ -14,6 +14,7 @@
 #include "cli/death/watcher.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
+#include "cli/probe.h"
 #include "record/begun_report.h"
 #include "run/attempt.h"
 
@@ -100,8 +101,10 @@ int replay(const Arguments& arguments, Console& console) {
   if (is_scenario(arguments.operand)) {
     auto scenario = scenario_of(arguments);
     require_simulation(scenario, arguments.operand, "replay");
-    preempt_as_sweeps_do(scenario);
-    return run_seed(std::move(scenario), arguments, console);
+    schedule_as_sweeps_do(scenario, probe_steps(arguments, scenario));
+    auto resolved = arguments;
+    resolved.schedule = sim::strategy_of(scenario.world);
+    return run_seed(std::move(scenario), resolved, console);
   }
   require_no_folder(arguments.operand);
   require_no_changes(arguments);

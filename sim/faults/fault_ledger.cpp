@@ -44,6 +44,7 @@ class FaultLedger::InjectTimer final : public exec::Timer {
     const auto verb = ledger_.plans_[index_].fault->verb;
     return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;
   }
+  Kind kind() const noexcept override { return Kind::fault; }
 
  private:
   FaultLedger& ledger_;

@@ -20,6 +20,7 @@
 #include <rehearse_internal/exec/signal_io.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/sim/chrome_trace.h>
+#include <rehearse_internal/sim/determinism.h>
 #include <rehearse_internal/sim/run_log.h>
 
 #include "death_note.h"
@@ -105,6 +106,8 @@ class Check {
     twice_ = environment.check_determinism;
     time_limit_ = environment.time_limit;
     options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
+    const std::uint64_t runs = environment.seed ? 1 : environment.runs.value_or(options_.runs);
+    options_.runs = 1;
     if (!environment.replay.empty()) {
       const auto log = sim::read_run_log(environment.replay);
       const bool ours = log.program == identity_.name;
@@ -112,9 +115,14 @@ class Check {
       if (ours) return replay(log, environment.replay);
     }
     if (environment.seed) options_.seed = *environment.seed;
-    const std::uint64_t runs = environment.seed ? 1 : environment.runs;
-    decide_preempt(environment, runs > 1);
+    const auto of_test = sim::strategy_of(options_);
+    if (environment.schedule) sim::take(*environment.schedule, options_);
+    if (environment.preempt) options_.preempt = environment.preempt;
+    const auto asked = options_;
     for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
+      if (runs > 1) sim::take(strategy_of_next_seed(asked), options_);
+      const auto strategy = sim::strategy_of(options_);
+      schedule_ = strategy == of_test ? "" : fmt::format("REHEARSE_SCHEDULE={} ", sim::to_string(strategy));
       if (!run_seed()) return;
     }
   }
@@ -160,19 +168,17 @@ class Check {
     for (;;) ::_exit(exit_code(Verdict::interrupted));
   }
 
-  // Takes the first value that is set: the environment's, the test's, or true if many seeds run.
-  void decide_preempt(const Environment& environment, bool many) {
-    const auto of_test = options_.preempt.value_or(false);
-    if (environment.preempt) options_.preempt = environment.preempt;
-    if (!options_.preempt && many) options_.preempt = true;
-    const auto decided = options_.preempt.value_or(false);
-    if (decided != of_test) preempt_ = fmt::format("REHEARSE_PREEMPT={:d} ", decided);
+  sim::Strategy strategy_of_next_seed(WorldOptions asked) const {
+    asked.seed = options_.seed;
+    return sim::strategy_among_many(asked, probed_);
   }
 
   // Returns true if the run is OK and no assertion failed.
   bool run_seed() {
-    const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
+    const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", schedule_, options_.seed, identity_.command);
     auto outcome = simulate(again);
+    auto& steps = options_.preempt.value_or(false) ? probed_.preempted : probed_.plain;
+    steps = std::max(steps, sim::choices_of_fibers(outcome.attempt.path));
     Report& report = outcome.attempt.report;
     const bool differs = twice_ && report.verdict != Verdict::interrupted &&
                          !sim::took_same_way(outcome.attempt, simulate(again).attempt);
@@ -183,7 +189,7 @@ class Check {
   void replay(const sim::RunLog& log, const std::string& file) {
     if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
-    options_.preempt = sim::says_preempt(log.finished->report.schedule);
+    if (const auto strategy = sim::parse_strategy(log.finished->report.schedule)) sim::take(*strategy, options_);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
     std::optional<Outcome> outcome;
     const auto run = [&](Oracle& answers) -> const Report& {
@@ -247,7 +253,8 @@ class Check {
   std::source_location where_;
   CheckIdentity identity_;
   std::string trace_directory_;
-  std::string preempt_;  // what the environment must set to repeat the run; empty: nothing
+  std::string schedule_;     // what the environment must set to repeat the run; empty: nothing
+  sim::ProbedSteps probed_;  // of the runs so far
   bool twice_ = false;
   std::optional<std::chrono::seconds> time_limit_;
 };

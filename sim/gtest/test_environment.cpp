@@ -37,6 +37,10 @@ Environment read_environment(const std::function<const char*(const char* name)>&
     if (!count || *count == 0) refuse("REHEARSE_RUNS", runs, "a number of seeds, 1 or more");
     environment.runs = *count;
   }
+  if (const auto schedule = value_of("REHEARSE_SCHEDULE"); !schedule.empty()) {
+    environment.schedule = sim::parse_strategy(schedule);
+    if (!environment.schedule) refuse("REHEARSE_SCHEDULE", schedule, sim::kStrategyTakes);
+  }
   environment.preempt = flag("REHEARSE_PREEMPT");
   environment.check_determinism = flag("REHEARSE_CHECK_DETERMINISM").value_or(false);
   if (const auto limit = value_of("REHEARSE_TIME_LIMIT"); !limit.empty()) {

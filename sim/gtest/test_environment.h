@@ -8,13 +8,16 @@
 #include <stdexcept>
 #include <string>
 
+#include <rehearse/sim/schedule.h>
+
 namespace rehearse {
 
 // The settings of a check that come from REHEARSE_* variables; rehearse.h has the table.
 struct Environment {
   std::optional<std::uint64_t> seed;
-  std::uint64_t runs = 1;
+  std::optional<std::uint64_t> runs;
   std::string replay;  // empty: not set
+  std::optional<sim::Strategy> schedule;
   std::optional<bool> preempt;
   bool check_determinism = false;
   std::string trace_directory;                     // empty: not set

@@ -32,11 +32,15 @@ std::string_view subject_of(const Decision& decision) {
     case ChoiceKind::receive_any_source:
       return "whose message a receive takes";
     case ChoiceKind::latency:
-      return "how long a transfer or a compilation takes";
+      return "how long a transfer, a compilation or a call on a file takes";
     case ChoiceKind::fault:
       return "whether or where a fault happens";
     case ChoiceKind::compile_cache:
       return "whether a stored graph is used";
+    case ChoiceKind::equal_timers:
+      return "which of several events at one time comes first";
+    case ChoiceKind::listing:
+      return "in which order a folder is listed";
   }
   return to_string(decision.kind);
 }
@@ -197,6 +201,11 @@ std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunP
 }
 
 }  // namespace
+
+std::uint64_t choices_of_fibers(const RunPath& path) {
+  const auto is_of_fibers = [](const Decision& decision) { return decision.kind == ChoiceKind::next_fiber; };
+  return static_cast<std::uint64_t>(std::count_if(path.decisions.begin(), path.decisions.end(), is_of_fibers));
+}
 
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
   const auto& all = decisions.decisions();

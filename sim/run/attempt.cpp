@@ -31,7 +31,7 @@ Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle*
   if (options.show) world.on_progress(options.show);
   if (options.say_repeat) world.on_repeat(options.say_repeat);
   const auto& asked = options.world;
-  const auto seeded = answers == nullptr ? make_oracle(asked.schedule, asked.seed, asked.pct) : nullptr;
+  const auto seeded = answers == nullptr ? make_oracle(asked) : nullptr;
   WitnessOracle witness(answers == nullptr ? *seeded : *answers);
   world.use_oracle(witness);
   attempt.report = world.run(body);

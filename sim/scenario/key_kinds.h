@@ -120,9 +120,30 @@ inline ScenarioKey unless_default(ScenarioKey key) {
 
 template <class Field>
 ScenarioKey schedule(std::string_view name, Field field) {
-  std::vector<std::pair<std::string, Schedule>> choices;
-  for (const auto each : all_schedules()) choices.emplace_back(to_string(each), each);
-  return choice<Schedule>(name, std::move(choices), "", field);
+  std::vector<std::string> texts;
+  for (const auto each : all_schedules()) texts.emplace_back(to_string(each));
+  return {name, fmt::format("`\"{}\"`", fmt::join(texts, "\"`, `\"")),
+          [=](Section& section, Scenario& scenario) {
+            if (section.find(name) != nullptr) field(scenario) = all_schedules()[section.choice(name, texts, 0)];
+          },
+          [=](const Scenario& scenario) { return field(scenario) ? toml_text(to_string(*field(scenario))) : ""; },
+          "`\"random\"`; in sweeps the seeds [take turns](DETERMINISM.md#many-seeds)"};
+}
+
+// A duration that may be unset; then it is not printed.
+template <class Field>
+ScenarioKey optional_duration(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            const auto* node = section.find(name);
+            if (node == nullptr) return;
+            const auto text = node->template value_exact<std::string>();
+            field(scenario) = text ? units::parse_duration(*text) : std::nullopt;
+            if (!field(scenario)) section.refuse(name, *node, "a duration, as in \"10ms\"");
+          },
+          [=](const Scenario& scenario) {
+            return field(scenario) ? toml_text(units::print_duration(*field(scenario))) : "";
+          }};
 }
 
 template <class Field>

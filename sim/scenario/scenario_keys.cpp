@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t kRanksMost = 65'536;
 constexpr std::int64_t kIntegerMost = std::numeric_limits<std::int64_t>::max();
 constexpr double kJitterMost = 100;
-constexpr std::int64_t kPctDepthMost = 64;
 
 constexpr auto kWorld = &Scenario::world;
 constexpr auto kNetwork = &WorldOptions::network;
@@ -49,21 +48,29 @@ ScenarioSection top_level() {
 ScenarioSection world_section() {
   auto preempt = keys::flag("preempt", "`true`: store calls, file calls, locks and unlocks may switch ranks, too",
                             at(kWorld, &WorldOptions::preempt));
-  preempt.fallback = "in sweeps `true`, else `false`";
+  preempt.fallback = "in sweeps `true` for most seeds, else `false`";
+  auto patience = keys::optional_duration(
+      "patience", "how long a rank that can run may be made to wait while time passes, as in a slow process",
+      at(kWorld, &WorldOptions::patience));
+  patience.fallback = "in sweeps `\"10ms\"`, else `\"0ns\"`";
+  auto file_time = keys::unless_default(keys::duration(
+      "file_time", "2ms", "a duration: each call of the program on a file takes a drawn time between 0 and this",
+      at(kWorld, &WorldOptions::file_time)));
+  file_time.fallback = "`\"0ns\"`";
   auto pct_depth =
       keys::unless_default(keys::integer("pct_depth", 1, kPctDepthMost,
                                          "for `\"pct\"`, 1 to 64: how many conditions on the order of events must "
                                          "hold for a bug to show ([more](DETERMINISM.md#priorities))",
                                          at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
-  auto pct_steps =
-      keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "for `\"pct\"`: how many choices a run makes",
-                                         at(kWorld, &WorldOptions::pct, &PctOptions::steps)));
+  auto pct_steps = keys::unless_default(
+      keys::integer("pct_steps", 1, kIntegerMost, "for `\"pct\"` and `\"deviations\"`: how many choices a run makes",
+                    at(kWorld, &WorldOptions::pct, &PctOptions::steps)));
   auto memory = keys::memory("memory",
                              "how much memory each rank's tensors may take (`\"80GiB\"`); a rank that needs more ends "
                              "the run as OUT OF MEMORY",
                              at(kWorld, &WorldOptions::memory_bytes));
   pct_depth.fallback = "`3`";
-  pct_steps.fallback = "each seed draws its own";
+  pct_steps.fallback = "sweeps count the choices of a run; else each seed draws a number";
   return {"world",
           {
               keys::integer("ranks", 1, kRanksMost,
@@ -76,6 +83,8 @@ ScenarioSection world_section() {
               pct_depth,
               pct_steps,
               preempt,
+              patience,
+              file_time,
               keys::milliseconds("timeout", "the timeout of every operation, in virtual time; `\"0s\"`: none",
                                  at(kWorld, &WorldOptions::timeout)),
               keys::flag("buffered_sends", "`true`: a send ends before its receive is called",

@@ -57,7 +57,7 @@ std::optional<ParameterValue> value_of(const toml::node& node) {
 }
 
 const toml::node* Section::find(std::string_view key) {
-  known_.emplace_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   problems_.note_home(key, name_);
   return table_ == nullptr ? nullptr : table_->get(key);
 }

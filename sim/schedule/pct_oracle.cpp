@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "schedule/drawn_points.h"
+
 namespace rehearse::sim {
 namespace {
 
@@ -28,15 +30,23 @@ std::uint64_t one_to(RandomStream& stream, std::uint64_t most) {
 
 }  // namespace
 
-PctOracle::PctOracle(std::uint64_t seed, const PctOptions& options)
-    : others_(seed), stream_(seed, kStream), lowest_(kSpun) {
-  const auto steps = options.steps > 0 ? options.steps : assumed_steps(stream_);
-  for (int change = 1; change < options.depth; ++change) changes_.push_back(one_to(stream_, steps));
+std::vector<std::uint64_t> draw_points(RandomStream& stream, std::uint32_t count, std::uint64_t steps) {
+  const auto most = steps > 0 ? steps : assumed_steps(stream);
+  std::vector<std::uint64_t> points;
+  for (std::uint32_t i = 0; i < count; ++i) points.push_back(one_to(stream, most));
+  return points;
 }
 
-std::uint64_t& PctOracle::priority_of(std::uint32_t fiber) {
-  if (fiber >= priorities_.size()) priorities_.resize(fiber + std::size_t{1});
-  auto& priority = priorities_[fiber];
+PctOracle::PctOracle(std::uint64_t seed, const PctOptions& options)
+    : others_(seed),
+      stream_(seed, kStream),
+      changes_(draw_points(stream_, static_cast<std::uint32_t>(options.depth - 1), options.steps)),
+      lowest_(kSpun) {}
+
+std::uint64_t& PctOracle::priority_of(std::uint32_t candidate) {
+  const std::size_t index = candidate == kTimePasses ? 0 : candidate + std::size_t{1};
+  if (index >= priorities_.size()) priorities_.resize(index + 1);
+  auto& priority = priorities_[index];
   if (priority == 0) priority = kInitial | stream_.next();
   return priority;
 }

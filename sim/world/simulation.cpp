@@ -50,6 +50,8 @@ exec::ExecutorOptions execution_of(const WorldOptions& options) {
           .stack_bytes = options.stack_bytes,
           .steps_max = options.steps_max,
           .preempt = options.preempt.value_or(false),
+          .patience = options.patience.value_or(VirtualDuration::zero()),
+          .file_time = options.file_time,
           .poll_cost = cost_of_a_poll(options.network),
           .idle_polls_max = looks_of_a_livelock(options.ranks)};
 }

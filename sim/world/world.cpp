@@ -75,6 +75,18 @@ WorldOptions checked(WorldOptions options) {
   if (options.pct.depth < 1) {
     throw std::invalid_argument(fmt::format("WorldOptions::pct has a depth of {}; it is 1 or more", options.pct.depth));
   }
+  if (options.runs != 1) {
+    throw std::invalid_argument(
+        fmt::format("WorldOptions::runs is {}; a World runs one seed, and check() takes `runs`", options.runs));
+  }
+  if (options.patience && *options.patience < VirtualDuration::zero()) {
+    throw std::invalid_argument(
+        fmt::format("WorldOptions::patience is {} ns; it is 0 or more", options.patience->count()));
+  }
+  if (options.file_time < VirtualDuration::zero()) {
+    throw std::invalid_argument(
+        fmt::format("WorldOptions::file_time is {} ns; it is 0 or more", options.file_time.count()));
+  }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);
   sim::require_valid(options.faults, options.ranks);
@@ -106,7 +118,7 @@ class World::Impl {
     if (exec::this_rank::is_fiber()) throw std::logic_error("a world cannot run inside a rank of another");
     if (options_.mode == Mode::real) return run_for_real(body);
     std::unique_ptr<Oracle> seeded;
-    if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed, options_.pct);
+    if (oracle_ == nullptr) seeded = sim::make_oracle(options_);
     ScratchFolders scratch(options_.scratch, options_.seed);
     files_written_.clear();
     FileWatch watch(scratch, files_written_);
@@ -196,7 +208,7 @@ class World::Impl {
     options.faults.clear();
     options.swarm.on = false;
     options.checks.explain = false;
-    const auto oracle = sim::make_oracle(options.schedule, options.seed, options.pct);
+    const auto oracle = sim::make_oracle(options);
     ScratchFolders scratch({}, options.seed);
     const auto record = sim::simulate(options, *oracle, body, scratch, {});
     scratch.remove();

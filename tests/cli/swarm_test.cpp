@@ -123,9 +123,13 @@ TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
   for (const auto& bug : swept["bugs"]) {
     const auto& report = bug["first_report"];
     const auto seed = "--seed=" + std::to_string(bug["seeds"][0].get<std::uint64_t>());
-    EXPECT_EQ(report["replay"], "job replay races.toml " + seed + " --ranks=5 --swarm");
+    const auto schedule = "--schedule=" + report["schedule"].get<std::string>();
+    EXPECT_EQ(report["replay"], "job replay races.toml " + seed + " --ranks=5 --swarm " + schedule);
+    // Without --schedule, it finds the seed's strategy as the sweep has done.
     const auto alone = json_of({"replay", "races.toml", seed, "--ranks=5", "--swarm"});
-    EXPECT_EQ(alone["schedule"], "random+preempt");
+    EXPECT_EQ(alone["schedule"], report["schedule"]);
+    const auto told = json_of({"replay", "races.toml", seed, "--ranks=5", "--swarm", schedule});
+    EXPECT_EQ(told["identity"], report["identity"]);
     for (const char* key : {"identity", "verdict", "headline", "faults", "replay"}) EXPECT_EQ(alone[key], report[key]);
   }
 }
@@ -136,9 +140,37 @@ TEST_F(Swarm, FaultsOfTheCommandLine_AreInEachSeedAndItsReplay) {
   ASSERT_EQ(swept["bugs"].size(), 1u);
   const auto& report = swept["bugs"][0]["first_report"];
   EXPECT_EQ(report["verdict"], "DEADLOCK");
-  EXPECT_EQ(report["replay"], "job replay sum.toml --seed=3 --fault='crash rank=3 at=allreduce#2'");
+  EXPECT_EQ(report["replay"], "job replay sum.toml --seed=3 --fault='crash rank=3 at=allreduce#2' --schedule=" +
+                                  report["schedule"].get<std::string>());
   const auto alone = json_of({"replay", "sum.toml", "--seed=3", "--fault=crash rank=3 at=allreduce#2"});
   EXPECT_EQ(alone["identity"], report["identity"]);
+}
+
+TEST_F(Swarm, EveryStrategyOfASweep_ReplaysFromItsLine) {
+  scenario("sum", "", "");
+  const auto report_of_seed = [&](int seed) {
+    return nlohmann::json::parse(
+        read_file(folder_ / "rehearse-out/sum" / ("seed-" + std::to_string(seed)) / "report.json"));
+  };
+  constexpr int kSeeds = 9;  // in order, in reverse, and seven strategies
+  std::vector<nlohmann::json> reports;
+  for (const char* jobs : {"--jobs=1", "--jobs=4"}) {
+    json_of({"sweep", "sum.toml", "--seeds=1..9", "--fault=crash rank=3 at=allreduce#2", "--keep-going", jobs});
+    for (int seed = 1; seed <= kSeeds; ++seed) reports.push_back(report_of_seed(seed));
+  }
+  std::set<std::string> schedules;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const auto& report = reports[static_cast<std::size_t>(seed) - 1];
+    EXPECT_EQ(report["identity"], reports[static_cast<std::size_t>(kSeeds + seed) - 1]["identity"]);
+    const std::string schedule = report["schedule"], line = report["replay"];
+    EXPECT_THAT(line, testing::EndsWith(" --schedule=" + schedule));
+    schedules.insert(schedule);
+    const auto seed_text = "--seed=" + std::to_string(seed);
+    const auto again =
+        json_of({"replay", "sum.toml", seed_text, "--fault=crash rank=3 at=allreduce#2", "--schedule=" + schedule});
+    for (const char* key : {"identity", "verdict", "schedule", "replay"}) EXPECT_EQ(again[key], report[key]);
+  }
+  EXPECT_EQ(schedules.size(), 9u);
 }
 
 TEST_F(Swarm, WithALog_IsRefused) {
@@ -168,12 +200,12 @@ TEST_F(Priorities, FindWhatSomeOrdersShow_AndReplay) {
   const auto all = json_of({"sweep", "races.toml", "--seeds=1..40", "--keep-going"});
   ASSERT_EQ(all["bugs"].size(), 2u);
   const auto& report = all["bugs"][0]["first_report"];
-  EXPECT_EQ(report["schedule"], "pct+preempt");
+  EXPECT_EQ(report["schedule"], "pct:3:20+time+preempt");
   const auto seed = std::to_string(all["bugs"][0]["seeds"][0].get<std::uint64_t>());
   const auto again = job({"replay", "rehearse-out/races/seed-" + seed + "/run.rlog"});
   EXPECT_THAT(again.out, HasSubstr("the same run as in the log"));
   const auto from_seed = job({"run", "races.toml", "--seed=" + seed, "--quiet"});
-  EXPECT_THAT(from_seed.out, HasSubstr(" schedule=pct "));
+  EXPECT_THAT(from_seed.out, HasSubstr(" schedule=pct:3:20 "));
 }
 
 TEST_F(Shards, FindTogetherWhatTheWholeFinds) {

@@ -60,6 +60,7 @@ REAL_TIME_ALLOWED = (
     "tests/bench/",
     "tests/core/interpose/",
     "tests/real/",
+    "tests/sim/search/",
 )
 
 LIBTORCH = re.compile(r"(ATen|c10|torch|caffe2)/")

@@ -28,8 +28,9 @@ struct Arguments {
   std::vector<std::string> operands;     // all operands, for a command that takes several
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
-  std::vector<Fault> faults;         // in addition to the scenario's
-  std::optional<CheckLevel> checks;  // nothing: the scenario decides
+  std::vector<Fault> faults;              // in addition to the scenario's
+  std::optional<sim::Strategy> schedule;  // nothing: the scenario decides
+  std::optional<CheckLevel> checks;       // nothing: the scenario decides
   bool check_buffers = false;
   bool check_sharing = false;
   bool real = false;

@@ -141,6 +141,14 @@ void take_mode(const Values& values, Arguments& arguments) {
   arguments.real = true;
 }
 
+void take_schedule(const std::string& program, const CommandSpec& command, const Values& values, Arguments& arguments) {
+  const auto text = values.text("--schedule");
+  if (text.empty()) return;
+  arguments.schedule = sim::parse_strategy(text);
+  if (!arguments.schedule)
+    refuse(program, &command, fmt::format("--schedule takes {}, not \"{}\"", sim::kStrategyTakes, text));
+}
+
 void take_checks(const Values& values, Arguments& arguments) {
   if (values.text("--checks").empty()) return;
   const auto& names = check_level_names();
@@ -189,6 +197,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   }
   take_mode(values, arguments);
   take_faults(name, command, typed, arguments);
+  take_schedule(name, command, values, arguments);
   take_checks(values, arguments);
   arguments.check_buffers = values.flag("--check-buffers");
   arguments.check_sharing = values.flag("--check-sharing");

@@ -17,6 +17,7 @@ struct SeedResult {
   std::unique_ptr<Report> failure;     // null: the seed ended as expected
   std::vector<std::string> files{};    // World::files_written()
   std::vector<std::string> remarks{};  // of a run that ended as expected
+  std::string strategy{};              // how the seed was scheduled, without the number of steps
 };
 
 // Sorted by seed, so that the output does not depend on which worker was faster.

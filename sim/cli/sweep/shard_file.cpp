@@ -24,11 +24,12 @@ namespace {
 using sim::Json;
 using std::filesystem::path;
 
-constexpr int kShardFormat = 2;
+constexpr int kShardFormat = 3;
 constexpr std::size_t kShardBytesMost = std::size_t{4} << 30;
 
 Json json_of_seed(std::uint64_t seed, const SeedResult& result) {
-  Json json = {{"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}};
+  Json json = {
+      {"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}, {"strategy", result.strategy}};
   if (result.failure) json["report"] = sim::parse_json(sim::to_json(*result.failure));
   if (!result.files.empty()) json["files"] = result.files;
   if (!result.remarks.empty()) json["remarks"] = result.remarks;
@@ -63,6 +64,7 @@ ShardPart part_of_json(const Json& json) {
   part.outcome.stopped = json.at("stopped").get<bool>();
   for (const auto& each : json.at("results").items()) {
     SeedResult result{each.at("identity").get<std::uint64_t>(), each.at("seconds").get<double>(), nullptr};
+    result.strategy = each.at("strategy").get<std::string>();
     if (each.contains("files")) result.files = each.at("files").get<std::vector<std::string>>();
     if (each.contains("remarks")) result.remarks = each.at("remarks").get<std::vector<std::string>>();
     if (each.contains("report")) {

@@ -99,6 +99,30 @@ std::string remarks_text(const SeedResults& results) {
   return text;
 }
 
+struct StrategyCount {
+  std::size_t runs = 0, failed = 0;
+};
+
+std::map<std::string, StrategyCount> strategies_of(const SeedResults& results) {
+  std::map<std::string, StrategyCount> strategies;
+  for (const auto& [seed, result] : results) {
+    auto& count = strategies[result.strategy];
+    ++count.runs;
+    count.failed += result.failure ? 1 : 0;
+  }
+  return strategies;
+}
+
+// Which strategies found how much. Empty if all seeds had one.
+std::string strategies_text(const SeedResults& results) {
+  const auto strategies = strategies_of(results);
+  if (strategies.size() < 2) return "";
+  std::vector<std::string> texts;
+  for (const auto& [strategy, count] : strategies)
+    texts.push_back(fmt::format("{} {} of {}", strategy, count.failed, count.runs));
+  return fmt::format("found by: {}\n", fmt::join(texts, ", "));
+}
+
 std::string stopped_text(const SweepOutcome& outcome) {
   if (!outcome.stopped || outcome.interrupted) return "";
   const auto left = outcome.asked.count() - outcome.results.size();
@@ -122,7 +146,7 @@ std::string found_text(const SweepOutcome& outcome, bool color) {
               remarks_text(outcome.results);
   if (failed == 1) return text + sim::to_text(*bugs.front().first, {.color = color});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
-  return text + fmt::format("replay: {}\n", bugs.front().first->replay);
+  return text + strategies_text(outcome.results) + fmt::format("replay: {}\n", bugs.front().first->replay);
 }
 
 }  // namespace
@@ -145,6 +169,9 @@ std::string to_json(const SweepOutcome& outcome) {
   auto& remarks = json["remarks"] = sim::Json::array();
   for (const auto& remark : remarks_of(outcome.results))
     remarks.push_back({{"text", remark.text}, {"seeds", remark.seeds}});
+  auto& strategies = json["strategies"] = sim::Json::array();
+  for (const auto& [strategy, count] : strategies_of(outcome.results))
+    strategies.push_back({{"strategy", strategy}, {"runs", count.runs}, {"failed", count.failed}});
   auto& bugs = json["bugs"] = sim::Json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},

@@ -15,6 +15,7 @@
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
 #include "cli/output_folder.h"
+#include "cli/probe.h"
 #include "cli/sweep/junit.h"
 #include "cli/sweep/shard_file.h"
 #include "cli/sweep/summary.h"
@@ -28,12 +29,18 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
+// Without the number of steps.
+std::string strategy_of_seed(WorldOptions world, std::uint64_t seed) {
+  world.seed = seed;
+  return sim::to_string(sim::strategy_among_many(world, {}));
+}
+
 class Sweep {
  public:
-  Sweep(const Arguments& arguments, const sim::Scenario& scenario, Console& console)
+  Sweep(const Arguments& arguments, const sim::Scenario& scenario, const sim::ProbedSteps& probed, Console& console)
       : scenario_(scenario),
         console_(console),
-        setup_{arguments, scenario},
+        setup_{arguments, scenario, probed},
         failures_wanted_(arguments.keep_going ? std::numeric_limits<std::size_t>::max()
                                               : static_cast<std::size_t>(arguments.max_failures.value_or(1))),
         bound_(arguments.seeds->last) {
@@ -75,6 +82,7 @@ class Sweep {
       done.result.failure.reset();
     }
     const bool failed = done.result.failure != nullptr;
+    done.result.strategy = strategy_of_seed(scenario_.world, done.seed);
     outcome_.results.insert_or_assign(done.seed, std::move(done.result));
     if (!failed) return;
     failures_.insert(done.seed);
@@ -107,15 +115,27 @@ class Sweep {
   SweepOutcome outcome_;
 };
 
+// What the seeds' strategies depend on: the one that is fixed, or the mix and the steps that the probe has counted.
+std::string schedule_of(const sim::Scenario& scenario, const sim::ProbedSteps& probed) {
+  const auto steps =
+      probed.plain + probed.preempted == 0 ? "" : fmt::format(" steps={}/{}", probed.plain, probed.preempted);
+  if (scenario.world.schedule) return strategy_of_seed(scenario.world, scenario.world.seed) + steps;
+  const auto all = sim::portfolio();
+  const auto& preempt = scenario.world.preempt;
+  const auto fits = [&](const sim::Strategy& each) { return !preempt || each.preempt == *preempt; };
+  return fmt::format("mix of {}{}", std::count_if(all.begin(), all.end(), fits) + 2, steps);
+}
+
 int jobs_of(const Arguments& arguments) {
   const auto processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto most = static_cast<int>(std::min<std::uint64_t>(arguments.seeds->count(), 1024));
   return std::min(arguments.jobs.value_or(processors), most);
 }
 
-std::string banner(const sim::Scenario& scenario, const Arguments& arguments, int jobs) {
+std::string banner(const sim::Scenario& scenario, const sim::ProbedSteps& probed, const Arguments& arguments,
+                   int jobs) {
   return fmt::format("rehearse {} program={} seeds={} schedule={} ranks={} jobs={}\n", REHEARSE_VERSION,
-                     scenario.program, to_string(*arguments.seeds), schedule_text(scenario.world), scenario.world.ranks,
+                     scenario.program, to_string(*arguments.seeds), schedule_of(scenario, probed), scenario.world.ranks,
                      jobs);
 }
 
@@ -137,15 +157,17 @@ bool leave_page(const Arguments& asked, const sim::Scenario& scenario, const Swe
 }
 
 void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
-  const auto schedule = scenario.world.schedule;
-  if (sim::depends_on_seed(schedule) || arguments.seeds->count() <= 1) return;
+  if (!scenario.world.schedule || arguments.seeds->count() <= 1) return;
+  const auto schedule = *scenario.world.schedule;
+  if (sim::depends_on_seed(schedule)) return;
   std::vector<std::string> seeded;
   for (const auto each : sim::all_schedules()) {
     if (sim::depends_on_seed(each)) seeded.push_back(fmt::format("\"{}\"", to_string(each)));
   }
-  throw UsageError(
-      fmt::format("{}: [world] schedule is \"{}\", which makes the same choices whatever the seed; a sweep needs {}",
-                  arguments.operand, to_string(schedule), fmt::join(seeded, " or ")));
+  throw UsageError(fmt::format(
+      "{}: [world] schedule is \"{}\", which makes the same choices whatever the seed; a sweep takes {}, or "
+      "none, by which its seeds take turns",
+      arguments.operand, to_string(schedule), fmt::join(seeded, ", ")));
 }
 
 }  // namespace
@@ -156,7 +178,6 @@ int sweep(const Arguments& asked, Console& console) {
   auto scenario = scenario_of(arguments);
   require_simulation(scenario, arguments.operand, "sweep");
   require_seeded(scenario, arguments);
-  preempt_as_sweeps_do(scenario);
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
   const FolderLock lock(scenario.output.directory,
@@ -164,8 +185,9 @@ int sweep(const Arguments& asked, Console& console) {
   prepare_sweep_folder(scenario.output.directory, *arguments.seeds);
   if (asked.shard) std::filesystem::remove(shard_file(scenario.output.directory, *asked.shard));
   const InterruptibleScope interruptible(kSweepInterrupted);
-  console.note(banner(scenario, arguments, jobs));
-  const auto outcome = Sweep(arguments, scenario, console).run(jobs);
+  const auto probed = probe_steps(arguments, scenario);
+  console.note(banner(scenario, probed, arguments, jobs));
+  const auto outcome = Sweep(arguments, scenario, probed, console).run(jobs);
   const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
   const int code = console.conclude(text, exit_code(outcome));
   const bool all_left = leave_junit(arguments.junit, outcome.program, outcome.results) &&

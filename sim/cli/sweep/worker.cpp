@@ -27,9 +27,10 @@ std::string with_zeros(const Texts& texts) {
 
 class Worker {
  public:
-  Worker(const SweepSetup& setup, WorkerFiles files) : setup_(setup), files_(files), scenario_(setup.scenario) {
-    scenario_.output.leave_events_out();      // to get the events of one seed, run it alone
-    scenario_.world.explain_remarks = false;  // a run of a seed alone says where its calls are
+  Worker(const SweepSetup& setup, WorkerFiles files)
+      : setup_(setup), files_(files), scenario_(setup.scenario), world_(setup.scenario.world) {
+    scenario_.output.leave_events_out();  // to get the events of one seed, run it alone
+    world_.explain_remarks = false;       // a run of a seed alone says where its calls are
   }
 
   void run() {
@@ -43,7 +44,9 @@ class Worker {
     exec::clear_interrupt();
     forget_printed();
     const auto start = real_time();
+    scenario_.world = world_;
     scenario_.world.seed = seed;
+    schedule_as_sweeps_do(scenario_, setup_.probed);
     auto attempt = run_scenario(scenario_, console_);
     Report& report = attempt.report;
     // Only the sweep interrupts a worker's run.
@@ -80,7 +83,7 @@ class Worker {
     const auto folder = seed_folder(scenario_, report.seed);
     try {
       const OutputFolder out(folder);
-      report.replay = replay_line(setup_.arguments, report.seed, out.log());
+      report.replay = replay_line(setup_.arguments, scenario_.world, out.log());
       report.files = sim::files_of(folder, scenario_.output);
       keep_printed(files_.printed, folder, report);
       write_run_files(out, scenario_, attempt, begun_log(scenario_, setup_.arguments));
@@ -100,6 +103,7 @@ class Worker {
   const SweepSetup& setup_;
   const WorkerFiles files_;
   sim::Scenario scenario_;
+  WorldOptions world_;  // without a seed's own strategy
   Console console_{{.quiet = true}};
 };
 
@@ -109,8 +113,9 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
   return scenario.output.directory / fmt::format("seed-{}", seed);
 }
 
-std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log) {
-  if (arguments.swarm || !arguments.faults.empty()) return seed_replay_line(arguments, seed);
+std::string replay_line(Arguments arguments, const WorldOptions& world, const std::filesystem::path& log) {
+  arguments.schedule = sim::strategy_of(world);
+  if (arguments.swarm || !arguments.faults.empty()) return seed_replay_line(arguments, world.seed);
   return fmt::format("{} replay {}", shell_word(arguments.self), shell_word(log.string()));
 }
 

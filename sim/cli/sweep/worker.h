@@ -15,13 +15,14 @@ namespace rehearse::cli {
 struct SweepSetup {
   const Arguments& arguments;
   const sim::Scenario& scenario;
+  sim::ProbedSteps probed;
 };
 
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
 
 // The command that runs a failed seed again: it replays the log or, if the command line gave faults or --swarm, repeats
-// the seed with them.
-std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
+// the seed with them and with its strategy. `world`: how the seed ran.
+std::string replay_line(Arguments arguments, const WorldOptions& world, const std::filesystem::path& log);
 
 // The header of a worker's answer to a seed. Four parts follow it, with the lengths that it gives: the report as JSON
 // (no bytes: the run ended as expected); the errors that occurred while files were written; the names of the files that

@@ -52,13 +52,14 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
                                             const CrashRecord& crash, int printed) {
   auto scenario = setup.scenario;
   scenario.world.seed = seed;
+  schedule_as_sweeps_do(scenario, setup.probed);
   scenario.output.leave_events_out();
   Report report = report_on_death(scenario, status ? Verdict::crashed : Verdict::interrupted,
                                   headline(setup, status, crash, printed), crash);
   try {
     const auto folder = seed_folder(scenario, seed);
     const OutputFolder out(folder);
-    report.replay = replay_line(setup.arguments, seed, out.log());
+    report.replay = replay_line(setup.arguments, scenario.world, out.log());
     report.files = sim::files_of(folder, scenario.output);
     keep_printed(printed, folder, report);
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));

@@ -77,6 +77,7 @@ class Partitions::Cut final : public exec::Timer {
   }
 
   void fire() override { all_.end(*this); }
+  Kind kind() const noexcept override { return Kind::fault; }
 
  private:
   static bool is_in(const std::vector<char>& side, int rank) { return side[static_cast<std::size_t>(rank)] != 0; }

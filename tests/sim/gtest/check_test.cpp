@@ -13,7 +13,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/sim/run_log.h>
 
-#include "caught_failures.h"
+#include "check_helpers.h"
 #include "cli/process.h"
 
 // Contract: unless all is well, check() fails the test at the caller's line. The failure names rank and seed, and ends
@@ -26,18 +26,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-// Sets an environment variable in its scope.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 void add_ranks(RankContext& ctx) {
   auto value = at::full({1}, static_cast<double>(ctx.rank()));
@@ -145,41 +133,6 @@ TEST(Environment, Seed_IsTheOnlyOneRun) {
   EXPECT_EQ(worlds, 1);
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), HasSubstr("seed 2748]\nreplay: REHEARSE_SEED=0xabc "));
-}
-
-TEST(Environment, Runs_AreSeedsFromTheOptionsOn) {
-  const Variable runs("REHEARSE_RUNS", "3");
-  int worlds = 0;
-  check({.ranks = 1, .seed = 7}, [&](RankContext&) { ++worlds; });
-  EXPECT_EQ(worlds, 3);
-}
-
-TEST(Environment, Runs_StopAtTheFirstThatFails) {
-  const Variable runs("REHEARSE_RUNS", "10");
-  int worlds = 0;
-  const auto failures =
-      failures_of([&] { check({.ranks = 1, .seed = 7}, [&](RankContext&) { EXPECT_LT(++worlds, 3); }); });
-  EXPECT_EQ(worlds, 3);
-  ASSERT_EQ(failures.size(), 1u);
-  EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_PREEMPT=1 REHEARSE_SEED=0x9 "));
-}
-
-// With REHEARSE_RUNS, check() preempts as a sweep does, but REHEARSE_SEED alone does not turn preemption on. So the
-// line that replays a seed sets REHEARSE_PREEMPT, too, if the run's preemption differs from the test's own option.
-TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
-  const auto schedule_of = [](std::optional<bool> preempt) {
-    const auto failures = failures_of([&] {
-      check({.ranks = 2, .preempt = preempt}, [](RankContext& ctx) { ctx.expect(false, "the schedule is told"); });
-    });
-    return failures.empty() ? std::string() : message(failures[0]);
-  };
-  EXPECT_THAT(schedule_of({}), HasSubstr("schedule=random\n"));
-  const Variable runs("REHEARSE_RUNS", "2");
-  EXPECT_THAT(schedule_of({}), HasSubstr("schedule=random+preempt\n"));
-  EXPECT_THAT(schedule_of(false), HasSubstr("schedule=random\n"));
-  EXPECT_THAT(schedule_of(true), HasSubstr("\nreplay: REHEARSE_SEED=0x1 "));
-  const Variable preempt("REHEARSE_PREEMPT", "0");
-  EXPECT_THAT(schedule_of(true), HasSubstr("\nreplay: REHEARSE_PREEMPT=0 REHEARSE_SEED=0x1 "));
 }
 
 // The body keeps state outside the ranks, so the second run differs.

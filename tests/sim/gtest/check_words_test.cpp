@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rehearse/rehearse.h>
 
-#include "caught_failures.h"
+#include "check_helpers.h"
 
 namespace rehearse {
 namespace {

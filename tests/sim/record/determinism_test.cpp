@@ -62,7 +62,7 @@ TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
   expect_difference(
       path(), second, What::decision, 7,
       "decision 7: the first run chose option 3 of 8 (which rank runs next), the second run chose option 0 of 16 "
-      "(how long a transfer or a compilation takes) at t=1.2 ms");
+      "(how long a transfer, a compilation or a call on a file takes) at t=1.2 ms");
 }
 
 TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {

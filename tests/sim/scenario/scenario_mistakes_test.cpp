@@ -39,6 +39,8 @@ struct Value {
 };
 
 const Value kAnArray{"[1]", "an array"}, kATable{"{a = 1}", "a table"}, kADate{"1979-05-27", "a date or time"};
+const char* const kSchedules =
+    "\"random\" or \"round_robin\" or \"pct\" or \"pos\" or \"deviations\" or \"in_order\" or \"reverse\"";
 const Value kWords{"\"eight\"", "\"eight\""}, kNothing{"\"\"", "\"\""}, kTrue{"true", "true"};
 const Value kZero{"0", "0"}, kMinus{"-3", "-3"}, kHuge{"9223372036854775807", "9223372036854775807"};
 const Value kHalf{"0.5", "0.5"}, kFour{"4.0", "4.0"}, kNan{"nan", "nan"}, kInfinite{"inf", "inf"};
@@ -60,7 +62,7 @@ const Key kKeys[] = {
      "seed",
      "an integer of 0 or more, or one in a text, as in \"0x8f3a\"",
      {kMinus, kHalf, kNan, kWords, kNothing, kTrue, {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
-    {"world", "schedule", "\"random\" or \"round_robin\" or \"pct\"", {kWords, kNothing, kLines, kZero, kTrue}},
+    {"world", "schedule", kSchedules, {kWords, kNothing, kLines, kZero, kTrue}},
     {"world", "pct_depth", "an integer from 1 to 64", {kZero, kMinus, {"65", "65"}, kHalf, kWords, kTrue}},
     {"world", "pct_steps", "an integer from 1 to 9223372036854775807", {kZero, kMinus, kHalf, kWords, kTrue}},
     {"world", "memory", "a size above 0, as in \"80GiB\"", {kZero, kWords, kNothing, kTrue, {"\"0B\"", "\"0B\""}}},
@@ -224,9 +226,8 @@ TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
 
 TEST(ScenarioMistakes, LongValue_IsShortened) {
   const std::string long_text(100'000, 'r'), shown = "\"" + std::string(80, 'r') + "...\"";
-  EXPECT_THAT(
-      all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
-      ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\" or \"pct\""));
+  EXPECT_THAT(all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
+              ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes " + kSchedules));
   EXPECT_THAT(all_problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
   // The cut must not split a letter.
   std::string umlauts = "a";

@@ -94,7 +94,7 @@ TEST(Scenario, OnlyTheProgram_DefaultsHold) {
   EXPECT_EQ(scenario.executable, "");
   EXPECT_EQ(scenario.world.ranks, 2);
   EXPECT_EQ(scenario.world.seed, 1u);
-  EXPECT_EQ(scenario.world.schedule, Schedule::random);
+  EXPECT_EQ(scenario.world.schedule, std::nullopt);
   EXPECT_EQ(scenario.world.timeout, std::chrono::minutes(30));
   EXPECT_FALSE(scenario.world.compute.on());
   EXPECT_FALSE(scenario.world.checks.any());
@@ -170,7 +170,6 @@ TEST(Scenario, Printed_ReadsWell) {
 [world]
 ranks = 2
 seed = 1
-schedule = "random"
 timeout = "30min"
 buffered_sends = false
 coalesced_as_one = false
@@ -271,35 +270,39 @@ data = [1, 2]
 directory = ""
 trace = "yes"
 )"),
-      ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
-                  "expect, world, network, "
-                  "compute, compile, checks, "
-                  "fault, swarm, parameters, output",
-                  "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
-                  "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
-                  "\"0x8f3a\"",
-                  "lm.toml:6: [world] schedule is \"fair\"; it takes \"random\" or \"round_robin\" or \"pct\"",
-                  "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
-                  "\"30min\", or \"0s\" for none",
-                  "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
-                  "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
-                  "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
-                  "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-                  "schedule, pct_depth, pct_steps, preempt, timeout, buffered_sends, coalesced_as_one, memory, stack, "
-                  "steps_max",
-                  "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
-                  "\"5us\"",
-                  "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
-                  "\"400Gbit/s\"",
-                  "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
-                  "lm.toml:17: parameter \"steps\" is 0; it takes an integer from 1 to 1000",
-                  "lm.toml:18: parameter \"rate\" is \"high\"; it takes a number",
-                  "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
-                  "rate, "
-                  "shuffle, steps",
-                  "lm.toml:20: parameter \"data\" is an array; it takes a text",
-                  "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
-                  "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
+      ElementsAre(
+          "lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
+          "expect, world, network, "
+          "compute, compile, checks, "
+          "fault, swarm, parameters, output",
+          "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
+          "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
+          "\"0x8f3a\"",
+          "lm.toml:6: [world] schedule is \"fair\"; it takes \"random\" or \"round_robin\" or \"pct\" or \"pos\" or "
+          "\"deviations\" or \"in_order\" or \"reverse\"",
+          "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
+          "\"30min\", or \"0s\" for none",
+          "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
+          "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
+          "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
+          "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
+          "schedule, pct_depth, pct_steps, preempt, patience, file_time, timeout, buffered_sends, coalesced_as_one, "
+          "memory, "
+          "stack, "
+          "steps_max",
+          "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
+          "\"5us\"",
+          "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
+          "\"400Gbit/s\"",
+          "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
+          "lm.toml:17: parameter \"steps\" is 0; it takes an integer from 1 to 1000",
+          "lm.toml:18: parameter \"rate\" is \"high\"; it takes a number",
+          "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
+          "rate, "
+          "shuffle, steps",
+          "lm.toml:20: parameter \"data\" is an array; it takes a text",
+          "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
+          "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
 }
 
 TEST(Scenario, NoProgram_SaysHowToNameOne) {

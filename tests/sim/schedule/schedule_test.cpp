@@ -2,10 +2,14 @@
 #include <rehearse/sim/schedule.h>
 
 #include <array>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <rehearse/sim/world_options.h>
 #include <rehearse_internal/sim/oracles.h>
 
 // Contract: every fact about a scheduler (its name, its oracle, whether seeds count) comes from one table.
@@ -23,7 +27,8 @@ std::vector<std::uint32_t> answers_of(Oracle& oracle) {
 TEST(Schedule, Names_AreThoseOfScenarios) {
   std::vector<std::string> names;
   for (const auto schedule : all_schedules()) names.emplace_back(to_string(schedule));
-  EXPECT_EQ(names, (std::vector<std::string>{"random", "round_robin", "pct"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"random", "round_robin", "pct", "pos", "deviations", "in_order", "reverse"}));
 }
 
 TEST(Schedule, Oracles_DependOnTheSeedAsTheTableSays) {
@@ -44,12 +49,60 @@ TEST(Schedule, RandomAndRoundRobin_AreTheirOracles) {
   EXPECT_EQ(answers_of(*make_oracle(Schedule::round_robin, 7)), answers_of(round_robin));
 }
 
-TEST(Schedule, Text_SaysPreemptAndIsReadBack) {
-  EXPECT_EQ(schedule_text(Schedule::random, false), "random");
-  EXPECT_EQ(schedule_text(Schedule::round_robin, true), "round_robin+preempt");
+TEST(Strategy, Text_IsReadBack) {
+  EXPECT_EQ(to_string(Strategy{}), "random");
+  EXPECT_EQ(to_string(Strategy{.schedule = Schedule::round_robin, .preempt = true}), "round_robin+preempt");
+  EXPECT_EQ(to_string(Strategy{Schedule::pct, {.depth = 2, .steps = 57}, true, kPatience}), "pct:2:57+time+preempt");
+  EXPECT_EQ(to_string(Strategy{Schedule::pct, {.depth = 2}}), "pct:2");
+  EXPECT_EQ(to_string(Strategy{.patience = std::chrono::milliseconds(5)}), "random+time=5ms");
   for (const auto schedule : all_schedules()) {
-    for (const bool preempt : {false, true}) EXPECT_EQ(says_preempt(schedule_text(schedule, preempt)), preempt);
+    for (const bool preempt : {false, true}) {
+      for (const auto patience : {VirtualDuration(0), VirtualDuration(1), kPatience}) {
+        const Strategy strategy{.schedule = schedule, .preempt = preempt, .patience = patience};
+        EXPECT_EQ(parse_strategy(to_string(strategy)), strategy) << to_string(strategy);
+      }
+    }
   }
+}
+
+TEST(Strategy, Additions_ComeInAnyOrder) {
+  EXPECT_EQ(parse_strategy("pct:2:5+preempt+time=5ms"), parse_strategy("pct:2:5+time=5ms+preempt"));
+  EXPECT_EQ(to_string(parse_strategy("random+preempt+time").value()), "random+time+preempt");
+}
+
+TEST(Strategy, OtherTexts_AreNone) {
+  for (const auto* const text : {"", "rand", "random+", "random+time=", "random+time=0ns", "random+time+time",
+                                 "pct:3:", "pct:65", "pct:65:5", "pct:0:5", "random:5", "pos+time=5", "pct:3:5 "}) {
+    EXPECT_EQ(parse_strategy(text), std::nullopt) << text;
+  }
+}
+
+TEST(Strategies, OfManySeeds_TakeTurnsAndKeepWhatIsSet) {
+  WorldOptions options{.seed = 1};
+  EXPECT_EQ(strategy_among_many(options, {}).schedule, Schedule::in_order);
+  options.seed = 2;
+  EXPECT_EQ(strategy_among_many(options, {}).schedule, Schedule::reverse);
+  std::set<std::string> drawn;
+  for (options.seed = 3; options.seed < 40; ++options.seed) drawn.insert(to_string(strategy_among_many(options, {})));
+  EXPECT_EQ(drawn.size(), portfolio().size());
+  options.preempt = false;
+  options.patience = VirtualDuration(7);
+  for (options.seed = 1; options.seed < 40; ++options.seed) {
+    EXPECT_FALSE(strategy_among_many(options, {}).preempt);
+    const auto patience = strategy_among_many(options, {}).patience;
+    EXPECT_EQ(patience, options.seed > 2 ? VirtualDuration(7) : VirtualDuration(0)) << options.seed;
+  }
+  options.schedule = Schedule::pct;
+  options.seed = 7 * 15;  // of the round of seven that assumes more
+  EXPECT_EQ(strategy_among_many(options, {.plain = 12, .preempted = 34}).pct.steps, 48u);
+  options.seed = 40;
+  EXPECT_EQ(strategy_among_many(options, {.plain = 12, .preempted = 34}).pct.steps, 12u);
+  options.preempt = true;
+  EXPECT_EQ(strategy_among_many(options, {.plain = 12, .preempted = 34}).pct.steps, 34u);
+  options.pct.depth = 5;
+  EXPECT_EQ(strategy_among_many(options, {.plain = 12, .preempted = 34}).pct.depth, 5);
+  options.pct.steps = 5;
+  EXPECT_EQ(strategy_among_many(options, {.plain = 12, .preempted = 34}).pct.steps, 5u);
 }
 
 }  // namespace

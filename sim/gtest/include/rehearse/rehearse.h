@@ -30,12 +30,13 @@
 // Environment variables change every check() without touching the test:
 //
 //   REHEARSE_SEED=N                  run with exactly this seed, decimal or 0x...
-//   REHEARSE_RUNS=N                  run with N seeds, beginning with the options' seed; stop at the first that fails
+//   REHEARSE_RUNS=N                  run with N seeds, beginning with the options' seed; stop at the first that fails.
+//                                    The seeds take turns among strategies (sim::portfolio()).
+//   REHEARSE_SCHEDULE=pct:3:57+time  schedule each run in this way; the text is that of a report
 //   REHEARSE_REPLAY=run.rlog         the check that wrote this log replays it; others run as usual (if no check of a
 //                                    program wrote the log, the program says so on stderr)
 //   REHEARSE_PREEMPT=1               calls that never block (of stores and files, locks, unlocks) may switch, too; 0:
-//                                    they may not. REHEARSE_RUNS above 1 implies 1, unless the options or this
-//                                    variable say otherwise.
+//                                    they may not. This goes before REHEARSE_SCHEDULE.
 //   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; fail if the second run differs from the first
 //   REHEARSE_TIME_LIMIT=SECONDS      stop and fail a run that takes longer (real time); the report says where its
 //                                    ranks are. If a rank never switches, this ends the test program.

@@ -42,16 +42,25 @@ inline const std::vector<std::string>& check_level_names() {
 struct WorldOptions {
   int ranks = 2;
   std::uint64_t seed = 1;
+  // For check() only: how many seeds to try, from `seed` on. REHEARSE_RUNS overrides it.
+  std::uint64_t runs = 1;
   // Mode::real runs on devices or in several processes. The options for schedules, virtual time and models do not apply
   // then.
   Mode mode = Mode::simulation;
   Transport transport = Transport::automatic;  // for a real run
-  Schedule schedule = Schedule::random;
+  // nullopt: random; if many seeds are tried (a sweep, REHEARSE_RUNS), the seeds take turns: sim::portfolio().
+  std::optional<Schedule> schedule = {};
   sim::PctOptions pct = {};
   // Let fibers also switch at calls at which nobody has to wait: calls of a store, the program's own locks and unlocks,
   // and its calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds
   // are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
+  // How long a rank that can run may be made to wait while time passes, as in a slow process. This finds races between
+  // code, which otherwise takes no time, and what happens at a time: the end of a call, a sleep. Limits of waits do not
+  // come closer by that. nullopt: sim::kPatience if many seeds are tried, else 0.
+  std::optional<VirtualDuration> patience = {};
+  // How long a call of the program on a file may take: each draws its time between 0 and this. 0: no time.
+  VirtualDuration file_time{0};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
@@ -99,10 +108,28 @@ struct WorldOptions {
   bool explain_remarks = true;
 };
 
+namespace sim {
+
+inline Strategy strategy_of(const WorldOptions& options) {
+  return {.schedule = options.schedule.value_or(Schedule::random),
+          .pct = options.pct,
+          .preempt = options.preempt.value_or(false),
+          .patience = options.patience.value_or(VirtualDuration::zero())};
+}
+void take(const Strategy& strategy, WorldOptions& options);
+inline std::unique_ptr<Oracle> make_oracle(const WorldOptions& options) {
+  return make_oracle(options.schedule.value_or(Schedule::random), options.seed, options.pct);
+}
+
+// The strategy of options.seed as one of many seeds: the seed decides what the options leave open. `probed`: counts
+// only if options.pct has no steps.
+Strategy strategy_among_many(const WorldOptions& options, const ProbedSteps& probed);
+
+}  // namespace sim
+
 // The schedule as reports and banners name it: "random", "round_robin+preempt", or "real" if the machine decides.
 inline std::string schedule_text(const WorldOptions& options) {
-  if (options.mode == Mode::real) return "real";
-  return sim::schedule_text(options.schedule, options.preempt.value_or(false));
+  return options.mode == Mode::real ? "real" : sim::to_string(sim::strategy_of(options));
 }
 
 }  // namespace rehearse

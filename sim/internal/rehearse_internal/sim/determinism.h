@@ -67,6 +67,9 @@ struct RunPath {
   RunCalls calls;  // empty: unknown
 };
 
+// How many choices of ChoiceKind::next_fiber the run made: PctOptions::steps for runs like this one.
+std::uint64_t choices_of_fibers(const RunPath& path);
+
 // The path of a world's last run, without states: enough to name the decision, not the time.
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
 
@@ -76,6 +79,7 @@ class WitnessOracle final : public Oracle {
   // Not owned; must outlive this object.
   explicit WitnessOracle(Oracle& answers) : answers_(answers) {}
 
+  bool begin(const FiberFacts& facts) override { return answers_.begin(facts); }
   // Throws what `answers` throws.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                        std::span<const std::uint32_t> weights = {}) override;

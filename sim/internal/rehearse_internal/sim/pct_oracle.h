@@ -13,9 +13,10 @@
 namespace rehearse::sim {
 
 // Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010). Each fiber has a random
-// priority, and the runnable fiber with the highest priority runs. At depth - 1 random points among the first `steps`
-// choices, the fiber that would run drops below all fibers that have not dropped yet. If a bug shows whenever `depth`
-// particular events come in one particular order, a seed finds it with a probability of at least
+// priority, and the runnable fiber with the highest priority runs; that time passes counts as a fiber. At depth - 1
+// random points among the first `steps` choices, the fiber that would run drops below all fibers that have not dropped
+// yet. If a bug shows whenever `depth` particular events come in one particular order, a seed finds it with a
+// probability of at least
 //
 //   1 / (fibers * steps^(depth - 1))
 //
@@ -34,12 +35,12 @@ class PctOracle final : public Oracle {
 
  private:
   std::uint32_t highest(std::span<const std::uint32_t> fibers);
-  std::uint64_t& priority_of(std::uint32_t fiber);
+  std::uint64_t& priority_of(std::uint32_t candidate);
 
   RandomOracle others_;
   RandomStream stream_;
   std::vector<std::uint64_t> changes_;     // the choices at which priorities change, counted from 1
-  std::vector<std::uint64_t> priorities_;  // by fiber; 0: not seen yet
+  std::vector<std::uint64_t> priorities_;  // of time, then by fiber; 0: not seen yet
   std::uint64_t choice_ = 0;
   std::uint64_t lowest_;
   std::uint32_t last_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,18 @@
 #include <gtest/gtest.h>
 
 namespace rehearse {
+
+// Sets an environment variable in its scope.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
 
 // The failures that `body` would report to GoogleTest.
 template <class Body>
