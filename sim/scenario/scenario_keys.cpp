@@ -46,8 +46,9 @@ ScenarioSection top_level() {
 }
 
 ScenarioSection world_section() {
-  auto preempt = keys::flag("preempt", "`true`: store calls, file calls, locks and unlocks may switch ranks, too",
-                            at(kWorld, &WorldOptions::preempt));
+  auto preempt =
+      keys::flag("preempt", "`true`: store calls, file calls, sends, locks and unlocks may switch ranks, too",
+                 at(kWorld, &WorldOptions::preempt));
   preempt.fallback = "in sweeps `true` for most seeds, else `false`";
   auto patience = keys::optional_duration(
       "patience", "how long a rank that can run may be made to wait while time passes, as in a slow process",

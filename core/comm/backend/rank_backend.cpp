@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/comm/rank_backend.h>
 
+#include <string>
 #include <utility>
 
 #include <rehearse_internal/exec/this_rank.h>
@@ -10,6 +11,17 @@
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
+namespace {
+
+// Sends, and receives from any source, race for what the receiver gets next.
+void preempt_message(const GroupIdentity& group, int rank, const Operation& call) {
+  if (call.type != c10d::OpType::SEND && call.type != c10d::OpType::RECVANYSOURCE) return;
+  if (!exec::this_rank::preempts()) return;
+  const int receiver = group.global_rank(call.type == c10d::OpType::SEND ? call.peer : rank);
+  exec::this_rank::preempt(exec::this_rank::access_to("messages", std::to_string(receiver), true));
+}
+
+}  // namespace
 
 RankBackend::RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout)
     : DescribedBackend(rank, group->size(), timeout), group_(std::move(group)) {}
@@ -43,6 +55,7 @@ c10::intrusive_ptr<RankWork> RankBackend::make(const Called& called) {
 }
 
 void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
+  preempt_message(identity(), rank_, work->operation);
   try {
     group_->submit(work);
   } catch (...) {

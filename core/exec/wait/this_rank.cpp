@@ -48,6 +48,11 @@ void preempt(Access access) noexcept {
   if (Fiber* const fiber = current_fiber()) fiber->world->switcher.preempt(*fiber, access);
 }
 
+bool preempts() noexcept {
+  const Fiber* const fiber = current_fiber();
+  return fiber != nullptr && fiber->world->options.preempt;
+}
+
 Access access_to(std::string_view kind, std::string_view name, bool writes) noexcept {
   const Fiber* const fiber = current_fiber();
   if (fiber == nullptr || !fiber->world->switcher.records_accesses()) return {};

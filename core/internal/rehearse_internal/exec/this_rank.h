@@ -40,6 +40,9 @@ void give_way() noexcept;
 // detector ignores the switch, but ExecutorOptions::steps_max counts it. `access`: what the call touches.
 void preempt(Access access = {}) noexcept;
 
+// Whether preempt() may let other fibers run in this world.
+bool preempts() noexcept;
+
 // What a call touches, for preempt() and poll(): `kind` and `name` together name the thing. If no one asks for accesses
 // in this run, computes nothing.
 Access access_to(std::string_view kind, std::string_view name, bool writes) noexcept;
