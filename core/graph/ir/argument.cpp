@@ -2,12 +2,15 @@
 #include <rehearse/graph/argument.h>
 
 #include <bit>
+#include <cmath>
 #include <type_traits>
 
 namespace rehearse::graph {
 namespace {
 
-bool same_bits(double left, double right) {
+// Tells 0 from -0. All NaNs are the same.
+bool same_number(double left, double right) {
+  if (std::isnan(left)) return std::isnan(right);
   return std::bit_cast<std::uint64_t>(left) == std::bit_cast<std::uint64_t>(right);
 }
 
@@ -35,9 +38,9 @@ bool operator==(const Argument& left, const Argument& right) {
       [&right]<class T>(const T& mine) {
         const T& other = std::get<T>(right.value_);
         if constexpr (std::is_same_v<T, double>) {
-          return same_bits(mine, other);
+          return same_number(mine, other);
         } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-          return same_bits(mine.real(), other.real()) && same_bits(mine.imag(), other.imag());
+          return same_number(mine.real(), other.real()) && same_number(mine.imag(), other.imag());
         } else if constexpr (std::is_same_v<T, Slice>) {
           return mine.bounds() == other.bounds();
         } else {

@@ -33,7 +33,7 @@ TEST(ExactNumbers, WatchedZeros) {
   double watched = 0;
   const auto function = [&](const at::Tensor& x) { return x / rehearse::watch(watched); };
   auto compiled = compile(function);
-  for (const double number : {0.0, 0.0, -0.0, 0.0, -0.0, kNan, kNan, 1.0}) {
+  for (const double number : {0.0, 0.0, -0.0, 0.0, -0.0, kNan, kNan, -kNan, 1.0}) {
     watched = number;
     EXPECT_TRUE(at::allclose(compiled(ones()), function(ones()), 0, 0, /*equal_nan=*/true)) << number;
   }

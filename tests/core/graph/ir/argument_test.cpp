@@ -28,6 +28,7 @@ TEST(Argument, KindsAreKeptApart) {
 TEST(Argument, EqualityIsByValueAndDoublesByTheirBits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(Argument(nan), Argument(nan));
+  EXPECT_EQ(Argument(nan), Argument(-nan));
   EXPECT_NE(Argument(0.0), Argument(-0.0));
   EXPECT_EQ(Argument(List{1, List{2, "a"}, {}}), Argument(List{1, List{2, "a"}, {}}));
   EXPECT_NE(Argument(List{1, 2}), Argument(List{2, 1}));
