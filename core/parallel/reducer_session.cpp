@@ -130,7 +130,9 @@ std::size_t ReducerSession::Impl::changes_of_gradients() const {
 
 std::string unreduced_text(Use use) {
   constexpr std::string_view kCall = "Call the DistributedDataParallel instead of the module";
-  constexpr std::string_view kReduce = "Make the last forward and backward of each step outside of no_sync()";
+  constexpr std::string_view kReduce =
+      "Make the last forward and backward of each step outside of no_sync(), "
+      "unless the program reduces them itself";
   const auto text = [](std::string_view how, std::string_view cure) {
     return fmt::format("was {}, but its module has gradients, so DDP did not reduce them. {}", how, cure);
   };
