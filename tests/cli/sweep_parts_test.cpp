@@ -69,6 +69,8 @@ TEST(Culprit, IsWithoutSigns) {
   };
   EXPECT_EQ(found("-0.5, not 0.25"), found("3e-05, not -nan"));
   EXPECT_EQ(found("-inf, not 1"), found("2, not nan"));
+  EXPECT_EQ(found("is hash #a87c57dcdfdfd3d"), found("is hash #6b2c3d41"));
+  EXPECT_NE(found("of fc1"), found("of fc2"));
 }
 
 TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
@@ -142,6 +144,18 @@ TEST(Bugs, OfOneFindingWithOtherRanksElsewhere_AreOne) {
   const auto other = found("rank 1: aten::add at a.cpp:52 in f reads the output of recv #5", RankOutcome::blocked);
   EXPECT_EQ(count_of_bugs({first, later}), 1u);
   EXPECT_EQ(count_of_bugs({first, other}), 2u);
+}
+
+TEST(Bugs, OfOneRankAndOfSeveral_AreOne) {
+  const auto found = [](const std::string& headline) {
+    Report report;
+    report.verdict = Verdict::check_failed;
+    report.headline = headline;
+    return report;
+  };
+  EXPECT_EQ(count_of_bugs({found("rank 1 has a different \"w\" than ranks 0,2"),
+                           found("ranks 1-2 have a different \"w\" than rank 0")}),
+            1u);
 }
 
 TEST(Bugs, WithoutRanks_AreDistinguishedByTheirHeadlines) {

@@ -14,12 +14,21 @@
 namespace rehearse::cli {
 namespace {
 
-// Replaces numbers with their signs, and lists and ranges of numbers, by "#". Digits within a name (float32, fc1) stay.
+// Replaces numbers with their signs, hashes, and lists and ranges of numbers, by "#". Digits within a name (float32,
+// fc1) stay.
 std::string without_numbers(const std::string& text) {
   static const std::regex number(
-      R"((^|[^A-Za-z0-9_])#?(-?(0x[0-9a-fA-F]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|(nan|inf)\b)))");
+      R"((^|[^A-Za-z0-9_])#?(-?(0x[0-9a-fA-F]+|(?=[0-9a-f]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}\b|)"
+      R"([0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|(nan|inf)\b)))");
   static const std::regex list(R"(#((, ?|-|->| -> )#)+)");
   return std::regex_replace(std::regex_replace(text.substr(0, text.find('\n')), number, "$1#"), list, "#");
+}
+
+// The same text for one and for several: "ranks have", "numbers".
+std::string without_number_of_words(const std::string& text) {
+  static const std::regex nouns(R"(\b(rank|number|element|time|call)s?\b)"),
+      verbs(R"(\b(has|have|is|are|was|were|its|their)\b)");
+  return std::regex_replace(std::regex_replace(text, nouns, "$1"), verbs, "~");
 }
 
 // The numbers of source lines stay: "train.cpp:41".
@@ -84,7 +93,10 @@ std::vector<Bug> bugs_of(const SeedResults& results) {
       parts = {"the program uses something outside of the seed; --check-determinism=10 says more"};
     }
     const auto pattern = parts.empty() ? without_numbers(result.failure->headline) : "";
-    const auto [entry, is_new] = known.try_emplace({verdict, parts, pattern}, bugs.size());
+    auto alike = parts;
+    for (auto& part : alike) part = without_number_of_words(part);
+    const auto [entry, is_new] =
+        known.try_emplace({verdict, std::move(alike), without_number_of_words(pattern)}, bugs.size());
     if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
     bugs[entry->second].seeds.push_back(seed);
   }
