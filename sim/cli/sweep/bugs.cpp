@@ -11,6 +11,8 @@
 
 #include <rehearse_internal/sim/determinism.h>
 
+#include "report/writers/culprits.h"
+
 namespace rehearse::cli {
 namespace {
 
@@ -42,13 +44,6 @@ std::string placed(const std::string& call, const std::string& where) {
   return where.empty() ? text : text + "  at " + where;
 }
 
-// True if a checker ended the run. Its headline has the places, and where other ranks were is a matter of chance.
-bool is_found_by_checker(const Report& report) {
-  return !report.findings.empty() || std::any_of(report.causes.begin(), report.causes.end(), [](const Cause& cause) {
-    return cause.kind == Cause::Kind::found_at_fault;
-  });
-}
-
 bool depends_on_more_than_the_seed(const Report& report) {
   return std::any_of(report.remarks.begin(), report.remarks.end(),
                      [](const std::string& remark) { return remark.starts_with(sim::kOutsideOfTheSeed); });
@@ -63,7 +58,8 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
-  if (is_found_by_checker(report)) parts.insert(without_other_numbers(report.headline));
+  // Where other ranks were is a matter of chance.
+  if (sim::is_found_by_checker(report)) parts.insert(without_other_numbers(report.headline));
   // If a time limit ended the run, what a rank was doing is a matter of chance, but the source line that it had reached
   // is not.
   if (parts.empty() && report.verdict == Verdict::interrupted) {

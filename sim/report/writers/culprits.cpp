@@ -133,6 +133,10 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
   return sorted(std::move(late));
 }
 
+bool is_found_by_checker(const Report& report) {
+  return !report.findings.empty() || !ranks_of(report, Cause::Kind::found_at_fault).empty();
+}
+
 std::vector<int> culprits_of(const Report& report) {
   if (report.dumps) return report.dumps->culprits;  // without ranks that may or may not have come to the call
   switch (report.verdict) {

@@ -42,4 +42,7 @@ bool failed_by_others(const RankLine& line);
 // - For dumps: DumpFacts::culprits.
 std::vector<int> culprits_of(const Report& report);
 
+// True if a checker ended the run. Then the headline has the places.
+bool is_found_by_checker(const Report& report);
+
 }  // namespace rehearse::sim

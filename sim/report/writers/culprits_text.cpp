@@ -81,10 +81,7 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
     return place.where.empty() || report.headline.find(" at " + place.where) != std::string::npos;
   };
   // A finding says where the tensor was touched. By now the rank's main thread may be elsewhere.
-  const auto is_finding = [](const Cause& cause) { return cause.kind == Cause::Kind::found_at_fault; };
-  const bool is_of_checker =
-      !report.findings.empty() || std::any_of(report.causes.begin(), report.causes.end(), is_finding);
-  const bool says_where = is_of_checker && report.headline.find(" at ") != std::string::npos;
+  const bool says_where = is_found_by_checker(report) && report.headline.find(" at ") != std::string::npos;
   return 2 * culprits <= report.rank_lines.size() && !says_where &&
          !std::all_of(places.begin(), places.end(), is_in_headline);
 }
