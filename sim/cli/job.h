@@ -35,7 +35,7 @@ std::vector<std::string> options_given(const Arguments& arguments);
 // --swarm". Nothing for `seed`: the scenario's seed.
 std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed);
 
-// Lets the seeds of a sweep also switch at calls that do not block, unless the scenario says otherwise.
+// Gives the scenario the strategy of its seed as one of many, as far as it leaves that open.
 void schedule_as_sweeps_do(sim::Scenario& scenario, const sim::ProbedSteps& probed);
 
 // The first line of a run, so that a run that dies has named its seed: "rehearse 0.1.0 program=lm_ddp seed=7

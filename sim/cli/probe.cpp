@@ -36,13 +36,12 @@ std::filesystem::path folder_of(const sim::Scenario& scenario, bool preempt) {
 
 std::uint64_t count_choices(sim::Scenario scenario, bool preempt) {
   auto& world = scenario.world;
-  const auto patience = sim::strategy_among_many(world, {}).patience;
   world.seed = kProbedSeed;
   world.faults.clear();
   world.swarm.on = false;
   world.explain_failures = world.explain_remarks = false;
   world.steps_max = std::min(world.steps_max, kMostProbedSteps);
-  sim::take({.preempt = preempt, .patience = world.patience.value_or(std::max(patience, sim::kPatience))}, world);
+  sim::take({.preempt = preempt, .patience = world.patience.value_or(sim::kPatience)}, world);
   scenario.output.directory = folder_of(scenario, preempt);
   scenario.output.leave_events_out();
   Console console({.quiet = true});

@@ -116,20 +116,20 @@ Listings& listings() {
   return *all;
 }
 
-}  // namespace
-
-dirent64* folder_readdir64(DIR* folder) {
-  Listing* const listing = listings().of(folder, __builtin_return_address(0));
+dirent64* next_entry(DIR* folder, void* return_address) {
+  Listing* const listing = listings().of(folder, return_address);
   if (listing == nullptr) return real_readdir64(folder);
   if (listing->next < listing->entries.size()) return &listing->entries[listing->next++];
   if (listing->error != 0) errno = listing->error;
   return nullptr;
 }
 
+}  // namespace
+
+dirent64* folder_readdir64(DIR* folder) { return next_entry(folder, __builtin_return_address(0)); }
+
 dirent* folder_readdir(DIR* folder) {
-  Listing* const listing = listings().of(folder, __builtin_return_address(0));
-  dirent64* const entry = listing != nullptr ? folder_readdir64(folder) : real_readdir64(folder);
-  return reinterpret_cast<dirent*>(entry);
+  return reinterpret_cast<dirent*>(next_entry(folder, __builtin_return_address(0)));
 }
 
 void folder_rewinddir(DIR* folder) {

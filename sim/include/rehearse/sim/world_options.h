@@ -53,7 +53,7 @@ struct WorldOptions {
   sim::PctOptions pct = {};
   // Let fibers also switch at calls at which nobody has to wait: calls of a store, the program's own locks and unlocks,
   // its calls on files, sends, and receives from any source. This finds races between such calls, and adds choices to
-  // the run. nullopt: on if many seeds are tried (a sweep, REHEARSE_RUNS).
+  // the run. nullopt: on for most seeds if many are tried (a sweep, REHEARSE_RUNS), else off.
   std::optional<bool> preempt = {};
   // How long a rank that can run may be made to wait while time passes, as in a slow process. This finds races between
   // code, which otherwise takes no time, and what happens at a time: the end of a call, a sleep. Limits of waits do not
