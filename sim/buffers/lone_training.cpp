@@ -71,7 +71,7 @@ void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
     remarks.remark(
         static_cast<int>(i),
         fmt::format("stepped an optimizer of {} parameters {} times, and no call after a step carried more than {} "
-                    "numbers: unless each rank trains for itself, nobody reduced the gradients",
+                    "numbers: no call of a group reduced the gradients",
                     of.parameters, of.steps, kOfMetrics));
   }
 }

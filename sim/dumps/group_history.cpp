@@ -228,10 +228,17 @@ void GroupHistory::diagnose_messages(GroupDiagnosis& diagnosis) {
   diagnose_unmatched(diagnosis);
 }
 
+// A pair whose two calls differ never ends. A pair whose calls fit ends unless the transfer hangs.
 void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis) {
-  if (diagnosis.mismatch) return;
   auto fields = comm::pair_differences(send.operation(), recv.operation(), recv.operation().outputs[0].is_cpu());
-  if (fields.empty()) return;
+  const bool differ = !fields.empty();
+  for (const auto* const message : {&send, &recv}) {
+    if (message->completed) continue;
+    auto& open = add_open(*message, diagnosis);
+    open.description = differ ? comm::disagreeing(open.title) : comm::waiting_for_ranks(open.title, 2, 2);
+    if (differ) open.waits_for = {identity_.global_rank(message->operation().peer)};
+  }
+  if (!differ || diagnosis.mismatch) return;
   const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation(), 0};
   const comm::MadeCall received{recv.rank, recv.call->p2p_seq, &recv.operation(), 0};
   diagnosis.mismatch = comm::mismatch_of_pair({sent, {}}, {received, {}}, std::move(fields), identity_);
@@ -239,26 +246,32 @@ void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis
                      {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation())}};
 }
 
+OpenCall& GroupHistory::add_open(const Message& message, GroupDiagnosis& diagnosis) const {
+  auto [call, title] = titled(*message.call, message.operation());
+  auto& open = diagnosis.open.emplace_back();
+  open.rank = identity_.global_rank(message.rank);
+  open.title = std::move(title);
+  open.call = call;
+  return open;
+}
+
 void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
   mailboxes_.visit([&](const auto& letter, bool is_send) {
     const auto& message = *letter.call;
-    auto [call, title] = titled(*message.call, message.operation());
-    const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation().peer);
+    const int peer = identity_.global_rank(message.operation().peer);
     const bool unknown = dump_at(message.operation().peer) == nullptr;
     if (message.completed) {
       // A complete receive had a send, which the peer's recorder has dropped. So report only complete sends.
-      if (is_send && !unknown) diagnosis.never_received.push_back(fmt::format("{} of rank {}", title, rank));
+      if (is_send && !unknown)
+        diagnosis.never_received.push_back(fmt::format("{} of rank {}", titled(*message.call, message.operation()).title,
+                                                       identity_.global_rank(message.rank)));
       return;
     }
+    auto& open = add_open(message, diagnosis);
     const auto near_miss = mailboxes_.near_miss(message.operation(), message.rank, identity_);
-    OpenCall open;
-    open.rank = rank;
-    open.description = comm::waiting_for_message(title, is_send, near_miss);
-    open.title = std::move(title);
+    open.description = comm::waiting_for_message(open.title, is_send, near_miss);
     open.waits_for = {peer};
     open.unknown = unknown;
-    open.call = call;
-    diagnosis.open.push_back(std::move(open));
   });
 }
 

@@ -95,6 +95,7 @@ class GroupHistory {
   void diagnose_messages(GroupDiagnosis& diagnosis);
   void meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis);
   void diagnose_unmatched(GroupDiagnosis& diagnosis);
+  OpenCall& add_open(const Message& message, GroupDiagnosis& diagnosis) const;
   TitledCall titled(const DumpedCall& call, const comm::Operation& operation) const;
   template <class Counts>
   std::optional<TitledCall> last_that(int rank, const Counts& counts) const;

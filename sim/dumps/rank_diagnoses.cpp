@@ -31,9 +31,9 @@ RankLine line_of(int rank, const DumpedJob& job, const JobDiagnosis& diagnosis, 
     return line;
   }
   const auto last = diagnosis.last(rank);
-  line.doing = last                       ? "all its calls are complete; it was in its own code"
-               : job.dump_of(rank)->whole ? "it made no call"
-                                          : "its recorder had dropped its calls";
+  line.doing = last                       ? "in no call: all calls so far are complete"
+               : job.dump_of(rank)->whole ? "made no call"
+                                          : "the recorder had dropped the calls";
   if (last) line.where = stacks.place(last->call->stack);
   return line;
 }

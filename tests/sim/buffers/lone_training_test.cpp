@@ -67,7 +67,7 @@ TEST(LoneTraining, WithEachOptimizer_IsRemarked) {
     ASSERT_EQ(report.remarks.size(), 1u) << i;
     EXPECT_EQ(report.remarks[0],
               "ranks 0-2: stepped an optimizer of 15 parameters 3 times, and no call after a step carried more than 2 "
-              "numbers: unless each rank trains for itself, nobody reduced the gradients");
+              "numbers: no call of a group reduced the gradients");
   }
 }
 

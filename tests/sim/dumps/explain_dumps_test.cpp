@@ -84,7 +84,7 @@ TEST(ExplainDumps, RankThatDidNotCome_IsTheCulprit) {
 culprit: rank 2 at train.py:10 in step
 ranks 0-1,3: blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks have called it), at train.py:20 in step;
              wait for rank 2; last completed: broadcast #1 on group "0:default_pg"
-rank 2:      all its calls are complete; it was in its own code, at train.py:10 in step;
+rank 2:      in no call: all calls so far are complete, at train.py:10 in step;
              last completed: broadcast #1 on group "0:default_pg"
 stack of rank 2 in broadcast #1 on group "0:default_pg":
   step at /job/train.py:10

@@ -27,6 +27,21 @@ TEST(DumpedMessages, OfOtherSizes_AreAMismatch) {
       job.explained().headline,
       "ranks 0 and 1 disagree on group \"0:default_pg\": rank 0 called send(float32[4], cuda) to rank 1, rank 1 called "
       "recv(float32[3], cuda) from rank 0; they differ in elements (4, 3)");
+  const auto lines = job.explained().rank_lines;
+  EXPECT_EQ(lines[0].doing, "send #1 to rank 1 on group \"0:default_pg\" (the ranks' calls do not match)");
+  EXPECT_EQ(lines[0].waits_for, std::vector<int>{1});
+  EXPECT_EQ(lines[1].doing, "recv #1 from rank 0 on group \"0:default_pg\" (the ranks' calls do not match)");
+}
+
+TEST(DumpedMessages, ThatFitAndDoNotEnd_AreATimeout) {
+  DumpMaker job(2);
+  job.call(0, "send 0->1", {4});
+  job.call(1, "recv 1<-0", {4}, false);
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(report.headline,
+            "recv #1 from rank 0 on group \"0:default_pg\": all its ranks called it alike, and on rank 1 it has not "
+            "ended; the fault lies below the calls (network, device, driver)");
 }
 
 TEST(DumpedMessages, ReceiveWithoutASend_WaitsForItsSource) {

@@ -34,7 +34,7 @@ TEST(PartialDumps, RankWhoseRecorderDroppedAllCalls_IsNotReportedAsIdle) {
   job.call(0, "all_reduce", {4}, false);
   job.dump(1)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};
   const auto report = job.explained();
-  EXPECT_EQ(report.rank_lines[1].doing, "its recorder had dropped its calls");
+  EXPECT_EQ(report.rank_lines[1].doing, "the recorder had dropped the calls");
   EXPECT_EQ(report.headline,
             "allreduce #1 on group \"0:default_pg\": rank 1 had dropped its calls of that group, so it is not known "
             "whether it came");
