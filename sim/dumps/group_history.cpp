@@ -263,8 +263,8 @@ void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
     if (message.completed) {
       // A complete receive had a send, which the peer's recorder has dropped. So report only complete sends.
       if (is_send && !unknown)
-        diagnosis.never_received.push_back(fmt::format("{} of rank {}", titled(*message.call, message.operation()).title,
-                                                       identity_.global_rank(message.rank)));
+        diagnosis.never_received.push_back(fmt::format(
+            "{} of rank {}", titled(*message.call, message.operation()).title, identity_.global_rank(message.rank)));
       return;
     }
     auto& open = add_open(message, diagnosis);
