@@ -98,10 +98,8 @@ endfunction()
 # The precompiled header for everything that includes LibTorch, made once (25 s, 430 MB) and used by all. <target> is
 # rehearse_pch, or rehearse_test_pch for targets with the options of tests. It holds only headers of LibTorch and, for
 # tests, of GoogleTest. With std headers in it, a header of ours that forgets one would compile here and fail for a
-# user. It leaves out torch/nn and torch/optim, which would double its cost and add 2.5 s to every file that does not
-# need them. Each unit takes 3 s for templates that the header's inline functions use, because g++ instantiates them at
-# the end of a unit. Therefore units hold many files. Files that need modules should include single ones
-# (torch/nn/modules/linear.h: +5 s), not torch/nn.h (+13 s).
+# user. It leaves out torch/nn and torch/optim, which would double its cost. Files that need modules should include
+# single ones (torch/nn/modules/linear.h: +5 s), not torch/nn.h (+13 s). Without the plugin, each unit takes 2.5 s more.
 function(_rehearse_add_pch target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TEST" "" "")
   if(TARGET ${target})
@@ -119,6 +117,35 @@ function(_rehearse_add_pch target)
     <torch/csrc/distributed/c10d/ProcessGroup.hpp>
     <torch/csrc/distributed/c10d/Store.hpp>
     <torch/csrc/distributed/c10d/Work.hpp>)
+  _rehearse_find_instantiate_plugin()
+  if(REHEARSE_INSTANTIATE_PLUGIN)
+    target_compile_options(${target} PRIVATE "-fplugin=${REHEARSE_INSTANTIATE_PLUGIN}")
+    target_precompile_headers(${target} PRIVATE "${PROJECT_BINARY_DIR}/pch/instantiate.h")
+  endif()
+endfunction()
+
+# Sets REHEARSE_INSTANTIATE_PLUGIN to the plugin of instantiate_plugin.cpp, or to nothing if it does not compile here: it
+# needs g++ and Debian's gcc-<version>-plugin-dev.
+function(_rehearse_find_instantiate_plugin)
+  if(DEFINED CACHE{REHEARSE_INSTANTIATE_PLUGIN})
+    return()
+  endif()
+  set(plugin "")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=plugin
+                    OUTPUT_VARIABLE headers OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(plugin "${PROJECT_BINARY_DIR}/pch/instantiate.so")
+    file(WRITE "${PROJECT_BINARY_DIR}/pch/instantiate.h" "#pragma rehearse instantiate\n")
+    execute_process(
+      COMMAND "${CMAKE_CXX_COMPILER}" -shared -fPIC -fno-rtti -O1 -w "-I${headers}/include"
+              "${PROJECT_SOURCE_DIR}/core/cmake/instantiate_plugin.cpp" -o "${plugin}"
+      RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(NOT status EQUAL 0)
+      set(plugin "")
+      message(STATUS "Units take 2.5 s more: there are no headers for plugins of ${CMAKE_CXX_COMPILER}")
+    endif()
+  endif()
+  set(REHEARSE_INSTANTIATE_PLUGIN "${plugin}" CACHE INTERNAL "The plugin that makes precompiled headers hold more")
 endfunction()
 
 # The precompiled header for sources that include Boost.Fiber and no LibTorch. It takes 2 s and saves 1.5 s in each
