@@ -35,28 +35,42 @@ decltype(auto) unwrapped(T& value) {
   }
 }
 
+template <class T>
+std::string texts_of(const T& value) {
+  LeafList leaves;
+  LeafSink sink(leaves);
+  walk(const_cast<T&>(value), sink);
+  std::string text;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind == LeafKind::Tensor || leaf.kind == LeafKind::Undefined) continue;
+    text += (text.empty() ? "" : ", ") + text_of(leaf);
+  }
+  return text;
+}
+// A region's result; regions with equal results share it.
+template <class Kept>
+struct TypedResult final : capture::RegionResult {
+  Kept kept;
+  explicit TypedResult(Kept value) : kept(std::move(value)) {}
+
+  std::vector<at::Tensor> tensors() override {
+    std::vector<at::Tensor> found;
+    for_each_value(kept, [&](at::Tensor& tensor) { found.push_back(tensor); }, [](c10::SymInt&) {});
+    return found;
+  }
+  void replace(const std::vector<at::Tensor>& tensors) override {
+    std::size_t next = 0;
+    for_each_value(kept, [&](at::Tensor& tensor) { tensor = tensors.at(next++); }, [](c10::SymInt&) {});
+  }
+  std::string constants() override { return texts_of(kept); }
+};
+
 template <class Fn, class... Args>
 class TypedRegion final : public capture::EagerRegion {
  public:
   using Returned = std::decay_t<decltype(std::declval<Fn&>()(unwrapped(std::declval<Args&>())...))>;
   static constexpr bool kReturnsNothing = std::is_void_v<Returned>;
   using Kept = std::conditional_t<kReturnsNothing, std::tuple<>, Returned>;
-
-  struct Result final : capture::RegionResult {
-    Kept kept;
-    explicit Result(Kept value) : kept(std::move(value)) {}
-
-    std::vector<at::Tensor> tensors() override {
-      std::vector<at::Tensor> found;
-      for_each_value(kept, [&](at::Tensor& tensor) { found.push_back(tensor); }, [](c10::SymInt&) {});
-      return found;
-    }
-    void replace(const std::vector<at::Tensor>& tensors) override {
-      std::size_t next = 0;
-      for_each_value(kept, [&](at::Tensor& tensor) { tensor = tensors.at(next++); }, [](c10::SymInt&) {});
-    }
-    std::string constants() override { return texts_of(kept); }
-  };
 
   TypedRegion(Fn fn, std::tuple<Args...> args) : fn_(fn), args_(std::move(args)) {
     for_each_argument([this](at::Tensor& tensor) {
@@ -87,9 +101,9 @@ class TypedRegion final : public capture::EagerRegion {
         [&own](auto&... args) {
           if constexpr (kReturnsNothing) {
             own.fn_(unwrapped(args)...);
-            return std::make_shared<Result>(Kept());
+            return std::make_shared<TypedResult<Kept>>(Kept());
           } else {
-            return std::make_shared<Result>(own.fn_(unwrapped(args)...));
+            return std::make_shared<TypedResult<Kept>>(own.fn_(unwrapped(args)...));
           }
         },
         own.args_);
@@ -115,18 +129,6 @@ class TypedRegion final : public capture::EagerRegion {
     std::apply([&](auto&... arg) { (each(arg), ...); }, args_);
   }
 
-  template <class T>
-  static std::string texts_of(const T& value) {
-    LeafList leaves;
-    LeafSink sink(leaves);
-    walk(const_cast<T&>(value), sink);
-    std::string text;
-    for (const Leaf& leaf : leaves) {
-      if (leaf.kind == LeafKind::Tensor || leaf.kind == LeafKind::Undefined) continue;
-      text += (text.empty() ? "" : ", ") + text_of(leaf);
-    }
-    return text;
-  }
   template <class T>
   static std::string texts_of_argument(const T& arg) {
     if constexpr (kIsReference<T>) {
@@ -175,7 +177,8 @@ auto eager_region(Fn fn, Args... args) {
   using Region = compiler::TypedRegion<Fn, Args...>;
   const auto region = std::make_shared<Region>(fn, std::tuple<Args...>(std::move(args)...));
   const auto result = capture::run_region(region, region->take_tensors());
-  if constexpr (!Region::kReturnsNothing) return std::move(static_cast<typename Region::Result&>(*result).kept);
+  if constexpr (!Region::kReturnsNothing)
+    return std::move(static_cast<compiler::TypedResult<typename Region::Kept>&>(*result).kept);
 }
 
 }  // namespace rehearse

@@ -40,51 +40,20 @@ struct CallFrame {
   std::tuple<std::optional<Arguments>...> left;
 };
 
-// UserCode for a function with these arguments, each `T&`, `const T&` or `T&&`.
-template <class Function, class... Args>
-class TypedCode final : public UserCode {
+// The part of TypedCode that does not depend on the function's type, so that functions with equal arguments and results
+// share it. `Kept`: the result, or an empty tuple for a function that returns nothing.
+template <class Kept, class... Args>
+class TypedValues : public UserCode {
  public:
-  using Result = std::decay_t<std::invoke_result_t<Function&, GivenType<Args>...>>;
-  static constexpr bool kReturnsNothing = std::is_void_v<Result>;
-  using Kept = std::conditional_t<kReturnsNothing, std::tuple<>, Result>;
   using Frame = CallFrame<Kept, ArgumentType<Args>...>;
 
   // `args`: see ArgumentCopies.
-  TypedCode(Function& function, const std::tuple<const ArgumentType<Args>&...>& args)
-      : function_(function), arguments_(args) {}
-
-  const std::type_info& types() const override {
-    if constexpr (IsOverloaded<Function>::value) return typeid(CallTypes<Function, Kept, Args...>);
-    return typeid(CallTypes<Function, Kept, ArgumentType<Args>...>);
-  }
-
-  std::span<const std::byte> function() const override {
-    if constexpr (std::is_object_v<Function> && std::is_invocable_v<const Function&, GivenType<Args>...>) {
-      return std::as_bytes(std::span(&function_, 1));
-    } else {
-      return {};
-    }
-  }
-
-  const void* end() const noexcept override { return this + 1; }
-  bool is_in_function(const void* member) const noexcept override {
-    if constexpr (std::is_object_v<Function>) {
-      const auto* const object = static_cast<const void*>(&function_);
-      return !std::less<>()(member, object) && std::less<>()(member, static_cast<const void*>(&function_ + 1));
-    } else {
-      return false;
-    }
-  }
+  explicit TypedValues(const std::tuple<const ArgumentType<Args>&...>& args) : arguments_(args) {}
 
   std::vector<std::string> sources(const std::vector<std::string>& names) const override {
     return arguments_.sources(names);
   }
   LeafList leaves_of_arguments() const { return arguments_.leaves(); }
-
-  void run(const StandIns& stand_ins) override {
-    arguments_.make(stand_ins);
-    run_function(std::index_sequence_for<Args...>());
-  }
 
   std::vector<c10::IValue> values() override {
     std::vector<c10::IValue> values;
@@ -95,11 +64,8 @@ class TypedCode final : public UserCode {
   }
 
   std::vector<std::string> constants() override {
-    LeafList leaves;
-    LeafSink sink(leaves);
-    walk(*kept_, sink);
     std::vector<std::string> constants;
-    for (const Leaf& leaf : leaves) {
+    for (const Leaf& leaf : leaves_of_result()) {
       if (leaf.kind != LeafKind::Tensor && leaf.kind != LeafKind::SymInt) constants.push_back(text_of(leaf));
     }
     for (std::string& changed : arguments_.changed_constants()) constants.push_back(std::move(changed));
@@ -107,11 +73,8 @@ class TypedCode final : public UserCode {
   }
 
   std::vector<c10d::ProcessGroup*> groups() override {
-    LeafList leaves;
-    LeafSink sink(leaves);
-    walk(*kept_, sink);
     std::vector<c10d::ProcessGroup*> groups;
-    for (const Leaf& leaf : leaves) {
+    for (const Leaf& leaf : leaves_of_result()) {
       if (leaf.kind == LeafKind::Group) groups.push_back(leaf.group);
     }
     return groups;
@@ -139,7 +102,7 @@ class TypedCode final : public UserCode {
   }
 
   // The result of a call that a graph has served. Also puts into the arguments what the function leaves there.
-  Result result_of(const std::shared_ptr<const void>& frame, std::vector<c10::IValue> values) const {
+  Kept result_of(const std::shared_ptr<const void>& frame, std::vector<c10::IValue> values) const {
     const Frame& kept_frame = *static_cast<const Frame*>(frame.get());
     arguments_.leave(kept_frame.left);
     Kept kept = *kept_frame.result;
@@ -151,23 +114,78 @@ class TypedCode final : public UserCode {
           if (value.isTensor()) tensor = std::move(value).toTensor();
         },
         [&](c10::SymInt& number) { number = std::move(values[next++]).toSymInt(); });
-    if constexpr (!kReturnsNothing) return kept;
+    return kept;
+  }
+
+ protected:
+  ArgumentCopies<Args...> arguments_;
+  std::optional<Kept> kept_;
+
+ private:
+  LeafList leaves_of_result() {
+    LeafList leaves;
+    LeafSink sink(leaves);
+    walk(*kept_, sink);
+    return leaves;
+  }
+};
+
+template <class Function, class... Args>
+using ResultOf = std::decay_t<std::invoke_result_t<Function&, GivenType<Args>...>>;
+
+template <class Function, class... Args>
+using KeptOf =
+    std::conditional_t<std::is_void_v<ResultOf<Function, Args...>>, std::tuple<>, ResultOf<Function, Args...>>;
+
+// UserCode for a function with these arguments, each `T&`, `const T&` or `T&&`.
+template <class Function, class... Args>
+class TypedCode final : public TypedValues<KeptOf<Function, Args...>, Args...> {
+  using Kept = KeptOf<Function, Args...>;
+
+ public:
+  TypedCode(Function& function, const std::tuple<const ArgumentType<Args>&...>& args)
+      : TypedValues<Kept, Args...>(args), function_(function) {}
+
+  const std::type_info& types() const override {
+    if constexpr (IsOverloaded<Function>::value) return typeid(CallTypes<Function, Kept, Args...>);
+    return typeid(CallTypes<Function, Kept, ArgumentType<Args>...>);
+  }
+
+  std::span<const std::byte> function() const override {
+    if constexpr (std::is_object_v<Function> && std::is_invocable_v<const Function&, GivenType<Args>...>) {
+      return std::as_bytes(std::span(&function_, 1));
+    } else {
+      return {};
+    }
+  }
+
+  const void* end() const noexcept override { return this + 1; }
+  bool is_in_function(const void* member) const noexcept override {
+    if constexpr (std::is_object_v<Function>) {
+      const auto* const object = static_cast<const void*>(&function_);
+      return !std::less<>()(member, object) && std::less<>()(member, static_cast<const void*>(&function_ + 1));
+    } else {
+      return false;
+    }
+  }
+
+  void run(const StandIns& stand_ins) override {
+    this->arguments_.make(stand_ins);
+    run_function(std::index_sequence_for<Args...>());
   }
 
  private:
   template <std::size_t... i>
   void run_function(std::index_sequence<i...>) {
-    if constexpr (kReturnsNothing) {
-      function_(as_given<Args>(arguments_.template get<i>())...);
-      kept_.emplace();
+    if constexpr (std::is_void_v<ResultOf<Function, Args...>>) {
+      function_(as_given<Args>(this->arguments_.template get<i>())...);
+      this->kept_.emplace();
     } else {
-      kept_.emplace(function_(as_given<Args>(arguments_.template get<i>())...));
+      this->kept_.emplace(function_(as_given<Args>(this->arguments_.template get<i>())...));
     }
   }
 
   Function& function_;
-  ArgumentCopies<Args...> arguments_;
-  std::optional<Kept> kept_;
 };
 
 template <class Function, class... Args>
@@ -180,9 +198,10 @@ struct TypedCaller {
     Code code(function, tied);
     const LeafList leaves = code.leaves_of_arguments();
     if (std::optional<CallResult> served = callable.call(leaves, code)) {
-      return code.result_of(served->frame, std::move(served->values));
+      using Result = ResultOf<Function, Args...>;
+      return static_cast<Result>(code.result_of(served->frame, std::move(served->values)));
     }
-    return static_cast<typename Code::Result>(eagerly());
+    return static_cast<ResultOf<Function, Args...>>(eagerly());
   }
 };
 
