@@ -5,7 +5,10 @@ set(REHEARSE_TEST_TIMEOUT 300)
 if(REHEARSE_SANITIZE)
   set(REHEARSE_TEST_TIMEOUT 1800)
 endif()
-set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
+set(REHEARSE_TEST_LABELS unit sim golden determinism install lint full slow)
+
+# ./dev test --full and --slow build this target, too: the programs of tests that ./dev test leaves out.
+add_custom_target(rehearse_full)
 
 # rehearse_add_test_helpers(<name> SOURCES <file>... LIBS <target>... [TORCH])
 #   A static library of sources that several tests or benchmarks need, so that each source is compiled once. Programs
@@ -38,16 +41,18 @@ function(_rehearse_add_test_includes target)
 endfunction()
 
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
-#                   [TORCH] [OWN_MAIN] [PARTS <number>])
+#                   [TORCH] [OWN_MAIN] [PARTS <number>] [FULL <filter>])
 #   One GoogleTest binary and one ctest case, <name>, which runs all its tests in one process, because starting LibTorch
 #   takes longer than most of them. Its output names the tests that fail. PARTS: GoogleTest distributes the tests over
 #   this number of cases, <name>.1 and on, which can run side by side; for a binary that takes longer than half a
-#   minute. LABELS are one or more of unit sim golden determinism install lint, and slow for what ./dev test leaves
-#   out. TORCH: the sources include LibTorch. The test always links GTest::gmock, and also GTest::gmock_main unless
-#   OWN_MAIN is given. If a test needs its own process, it starts one, as tests/cli/process.h does.
+#   minute. LABELS are one or more of unit sim golden determinism install lint, and `full` or `slow` for what ./dev test
+#   neither builds nor runs (CONTRIBUTING says what belongs there). TORCH: the sources include LibTorch. The test always
+#   links GTest::gmock, and also GTest::gmock_main unless OWN_MAIN is given. If a test needs its own process, it starts
+#   one, as tests/cli/process.h does. FULL: a filter of GoogleTest; the tests that match it are the ctest case
+#   <name>.full, of label full.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;PARTS" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;PARTS;FULL" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -75,17 +80,32 @@ function(rehearse_add_test)
     return()
   endif()
   _rehearse_add_test_includes(${arg_NAME})
+  if("full" IN_LIST arg_LABELS OR "slow" IN_LIST arg_LABELS)
+    rehearse_build_in_full(${arg_NAME})
+  endif()
+  set(filter "")
+  if(arg_FULL)
+    set(filter "GTEST_FILTER=-${arg_FULL}")
+    _rehearse_add_test_case(${arg_NAME}.full ${arg_NAME} "${arg_LABELS};full" "GTEST_FILTER=${arg_FULL}")
+  endif()
   if(NOT arg_PARTS)
-    _rehearse_add_test_case(${arg_NAME} ${arg_NAME} "${arg_LABELS}" "")
+    _rehearse_add_test_case(${arg_NAME} ${arg_NAME} "${arg_LABELS}" "${filter}")
     return()
   endif()
   foreach(part RANGE 1 ${arg_PARTS})
     math(EXPR index "${part} - 1")
     _rehearse_add_test_case(${arg_NAME}.${part} ${arg_NAME} "${arg_LABELS}"
-                            "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}")
+                            "${filter};GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}")
     # Start long ones first, because the last one to start decides when all have ended.
     set_tests_properties(${arg_NAME}.${part} PROPERTIES COST 10)
   endforeach()
+endfunction()
+
+# rehearse_build_in_full(<target>...)
+#   These targets serve only tests of the labels full and slow.
+function(rehearse_build_in_full)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(rehearse_full ${ARGN})
 endfunction()
 
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tmp")

@@ -2,12 +2,15 @@
 #include "cli/merge/merged_report.h"
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
 
+#include "cli/merge/merge_folder.h"
 #include "report/writers/culprits.h"
 
 // Contract: the merge of the ranks' own reports has one verdict, chosen by the order in merged_report.h, and the
@@ -267,6 +270,21 @@ TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {
                               {failed(2, Verdict::check_failed, "check \"the loss falls\" did not hold"), ""}});
   EXPECT_EQ(report.verdict, Verdict::check_failed);
   EXPECT_EQ(report.headline, "rank 1: check \"the loss falls\" did not hold; and 1 more");
+}
+
+TEST(MergedReport, AProcessThatTheCommandKilled_IsNotTheSystems) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "killed_processes";
+  for (const char* rank : {"rank-0", "rank-1"}) std::filesystem::create_directories(folder / rank);
+  std::vector<ProcessEnd> ends(2);
+  ends[0] = {.ended = true, .code = 0, .signal = SIGKILL, .stopped_by = 0, .killed = true};
+  ends[1] = {.ended = true, .code = 0, .signal = SIGKILL, .stopped_by = SIGTSTP, .killed = true};
+  auto report = merged_report_of(folder, 2, ends);
+  EXPECT_EQ(report.rank_lines[0].doing, "left no report: its process did not end when it was asked to, and was killed");
+  EXPECT_THAT(report.rank_lines[1].doing, HasSubstr("was stopped by SIGTSTP (Stopped), and so was killed in the end"));
+  ends[0].killed = false;
+  report = merged_report_of(folder, 2, ends);
+  EXPECT_EQ(report.rank_lines[0].doing, "left no report: its process was ended by SIGKILL (Killed)");
+  EXPECT_EQ(report.rank_lines[0].at, RankLine::kNotKnown);
 }
 
 }  // namespace

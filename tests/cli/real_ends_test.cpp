@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
 
-#include "cli/merge/merge_folder.h"
 #include "cli/process.h"
 
 // Contract: however the process of a rank ends, the job's report says how. After Ctrl-C in a run that hangs, the report
@@ -209,20 +208,6 @@ TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
                                     {"REHEARSE_CHECK_TIMEOUT=4"});
   EXPECT_EQ(finished.exit_code, 1) << finished.out << finished.err;
   EXPECT_EQ(report_of("waits_in_noexcept").headline, "rank 1: the dataset is empty");
-}
-
-TEST_F(RealEnds, AProcessThatTheCommandKilled_IsNotTheSystems) {
-  for (const char* rank : {"rank-0", "rank-1"}) std::filesystem::create_directories(folder_ / rank);
-  std::vector<cli::ProcessEnd> ends(2);
-  ends[0] = {.ended = true, .code = 0, .signal = SIGKILL, .stopped_by = 0, .killed = true};
-  ends[1] = {.ended = true, .code = 0, .signal = SIGKILL, .stopped_by = SIGTSTP, .killed = true};
-  auto report = cli::merged_report_of(folder_, 2, ends);
-  EXPECT_EQ(report.rank_lines[0].doing, "left no report: its process did not end when it was asked to, and was killed");
-  EXPECT_THAT(report.rank_lines[1].doing, HasSubstr("was stopped by SIGTSTP (Stopped), and so was killed in the end"));
-  ends[0].killed = false;
-  report = cli::merged_report_of(folder_, 2, ends);
-  EXPECT_EQ(report.rank_lines[0].doing, "left no report: its process was ended by SIGKILL (Killed)");
-  EXPECT_EQ(report.rank_lines[0].at, RankLine::kNotKnown);
 }
 
 }  // namespace
