@@ -71,7 +71,8 @@ void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
     remarks.remark(
         static_cast<int>(i),
         fmt::format("stepped an optimizer of {} parameters {} times, and no call after a step carried more than {} "
-                    "numbers: no call of a group reduced the gradients",
+                    "numbers: no call of a group reduced the gradients, which is right only if ranks train alone or "
+                    "exchange gradients in another way",
                     of.parameters, of.steps, kOfMetrics));
   }
 }

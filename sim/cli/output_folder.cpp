@@ -62,6 +62,12 @@ void remove_parts(const std::filesystem::path& folder) noexcept {
   for (const auto& part : parts) std::filesystem::remove(part, ignored);
 }
 
+std::vector<std::filesystem::path> files_of_seed(const std::filesystem::path& folder) {
+  auto files = sim::all_files_in(folder);
+  files.push_back(folder / "output.txt");
+  return files;
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -74,11 +80,48 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
     if (std::filesystem::is_directory(std::filesystem::symlink_status(file, error)))
       throw UsageError(cannot_be(file, "removed", "Is a directory"));
   }
-  for (const auto& file : files) {
-    std::filesystem::remove(file, error);
-    if (error) throw UsageError(cannot_be(file, "removed", error.message()));
-  }
+  std::filesystem::remove_all(aside(), error);
+  for (const auto& file : files) set_aside(file);
   remove_parts(folder_);
+}
+
+OutputFolder::~OutputFolder() {
+  if (keeps_) return;
+  std::error_code ignored;
+  for (const auto& file : sim::all_files_in(folder_)) std::filesystem::remove(file, ignored);
+  remove_parts(folder_);
+  for (std::filesystem::recursive_directory_iterator entry(aside(), ignored), end; entry != end;
+       entry.increment(ignored)) {
+    if (entry->is_directory(ignored) && !entry->is_symlink(ignored)) continue;
+    const auto file = folder_ / entry->path().lexically_relative(aside());
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    std::filesystem::rename(entry->path(), file, ignored);
+  }
+  keep();
+}
+
+void OutputFolder::keep() noexcept {
+  keeps_ = true;
+  std::error_code ignored;
+  std::filesystem::remove_all(aside(), ignored);
+}
+
+void OutputFolder::set_aside(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) return;
+  const auto place = aside() / file.lexically_relative(folder_);
+  std::filesystem::create_directories(place.parent_path(), error);
+  if (!error) std::filesystem::rename(file, place, error);
+  if (error) throw UsageError(cannot_be(file, "removed", error.message()));
+}
+
+void OutputFolder::set_aside_run_in(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  // Leave a symbolic link alone: a user made it.
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;
+  for (const auto& file : files_of_seed(folder)) set_aside(file);
+  remove_parts(folder);
+  std::filesystem::remove(folder, ignored);
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder, Sharing sharing) {
@@ -92,9 +135,8 @@ void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
   // Leave a symbolic link alone: a user made it.
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;
-  for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
+  for (const auto& file : files_of_seed(folder)) std::filesystem::remove(file, ignored);
   remove_parts(folder);
-  std::filesystem::remove(folder / "output.txt", ignored);
   std::filesystem::remove(folder, ignored);
 }
 

@@ -9,18 +9,31 @@
 
 namespace rehearse::cli {
 
-// The folder in which a run leaves its files. The constructor makes the folder and removes files with the same names
+// The folder in which a run leaves its files. The constructor makes the folder and sets aside files with the same names
 // that an earlier run left, so that no such file belongs to another run. If something prevents that, for example
-// because the folder is not writable, it throws UsageError with the path and the reason.
+// because the folder is not writable, it throws UsageError with the path and the reason. A run that has something to
+// leave calls keep(), which removes the earlier files. Without it, the run could not begin, and the destructor puts
+// them back.
 class OutputFolder {
  public:
   explicit OutputFolder(std::filesystem::path folder);
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  ~OutputFolder();
+
+  void keep() noexcept;
+  // Sets the files of a run in a folder of this folder aside, too, and removes that folder if nothing else is in it.
+  void set_aside_run_in(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const noexcept { return folder_; }
   std::filesystem::path log() const { return sim::log_in(folder_); }
 
  private:
+  std::filesystem::path aside() const { return folder_ / ".earlier"; }
+  void set_aside(const std::filesystem::path& file);
+
   std::filesystem::path folder_;
+  bool keeps_ = false;
 };
 
 // Makes the folder and keeps its content. Throws UsageError, also if nothing can be written into it.
@@ -39,11 +52,11 @@ class FolderLock {
   Fd folder_;
 };
 
+// Removes the files of a run, and the folder if nothing else is in it. Does not follow a link. Does not throw.
+void remove_seed_folder(const std::filesystem::path& folder) noexcept;
+
 // For a sweep: makes the folder, and removes what an earlier sweep of these seeds left in its folders seed-N. Throws
 // UsageError.
 void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds);
-
-// Removes the files of a run, and the folder if nothing else is in it. Does not follow a link. Does not throw.
-void remove_seed_folder(const std::filesystem::path& folder) noexcept;
 
 }  // namespace rehearse::cli

@@ -64,8 +64,9 @@ std::string problem_of(const Write& write) {
 }
 
 // Runs in the watching process when the run's process dies. `problem`: why there is no log.
-int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
+int died(sim::Scenario scenario, const Arguments& arguments, OutputFolder& folder, const std::string& problem,
          const CrashRecord& crash, Console& console) {
+  folder.keep();
   scenario.output.leave_events_out();
   // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
   const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
@@ -85,7 +86,7 @@ int run(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
   if (scenario.world.mode == Mode::real) return run_for_real(arguments, std::move(scenario), console);
   scenario.world.keep_all_events = arguments.check_determinism != 0;
-  const OutputFolder folder(scenario.output.directory);
+  OutputFolder folder(scenario.output.directory);
   const InterruptibleScope interruptible;
   console.note(banner(scenario));
   // A full disk costs the files, but not the run and its report.
@@ -95,6 +96,7 @@ int run(const Arguments& arguments, Console& console) {
   const Watcher watcher(
       [&](const CrashRecord& crash) { return died(scenario, arguments, folder, problem, crash, console); });
   auto attempt = run_in_time(scenario, arguments, console);
+  folder.keep();
 
   Report& report = attempt.report;
   const auto left_out = sim::leave_out_large_files(scenario.output, attempt.events().size());

@@ -185,8 +185,8 @@ const ComparedCall& CallsOfDumps::message(const DumpedCall& entry) {
   if (!is_new) return known->second;
   auto& call = known->second.operation;
   const bool sends = entry.name == "send";
-  call.type = sends ? OpType::SEND : OpType::RECV;
-  call.peer = sends ? entry.target : entry.source;
+  call.type = sends ? OpType::SEND : entry.is_from_any() ? OpType::RECVANYSOURCE : OpType::RECV;
+  call.peer = sends ? entry.target : entry.is_from_any() ? -1 : entry.source;
   const auto device = device_of(entry.backend);
   const auto& tensors = sends || entry.outputs.empty() ? entry.inputs : entry.outputs;
   (sends ? call.inputs : call.outputs)

@@ -42,6 +42,8 @@ struct DumpedCall {
   std::size_t stack = 0;        // a number from Stacks
 
   bool is_message() const { return source >= 0; }
+  // A receive from any source names its own rank as the source.
+  bool is_from_any() const { return is_message() && source == target; }
   bool ends_coalescing() const { return name == "coalesced"; }
   // A send or receive whose peer the dump does not name.
   bool is_unaddressed() const { return !is_message() && (name == "send" || name.starts_with("recv")); }

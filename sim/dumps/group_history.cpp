@@ -206,21 +206,17 @@ void GroupHistory::diagnose_open(std::uint64_t sequence, const std::vector<Made>
 // Two ranks' messages pair up in order. If the recorder of one of the two ranks has dropped calls, nobody knows the
 // places of complete messages in that order, so this function leaves out the complete messages.
 void GroupHistory::diagnose_messages(GroupDiagnosis& diagnosis) {
-  for (const bool sends : {true, false}) {
+  for (const auto type : {c10d::OpType::SEND, c10d::OpType::RECV, c10d::OpType::RECVANYSOURCE}) {
     for (auto& own : ranks_) {
       for (auto& message : own.messages) {
-        if ((message.operation().type == c10d::OpType::SEND) != sends) continue;
-        const auto* const mine = dump_at(message.rank);
-        const auto* const peers = dump_at(message.operation().peer);
-        const bool whole = mine->whole && peers != nullptr && peers->whole;
-        if (!whole && message.completed) continue;
-        const comm::Envelope envelope{message.call->source, 0};
-        if (sends) {
-          mailboxes_.keep_send(message.call->target, envelope, &message);
-        } else if (auto send = mailboxes_.take_send(message.rank, message.call->source, 0)) {
+        if (message.operation().type != type || (message.completed && !is_whole(message))) continue;
+        const int source = type == c10d::OpType::RECVANYSOURCE ? likely_source(message) : message.call->source;
+        if (type == c10d::OpType::SEND) {
+          mailboxes_.keep_send(message.call->target, {source, 0}, &message);
+        } else if (auto send = mailboxes_.take_send(message.rank, source, 0)) {
           meet(*send->call, message, diagnosis);
         } else {
-          mailboxes_.keep_receive(message.rank, envelope, &message);
+          mailboxes_.keep_receive(message.rank, {source, 0}, &message);
         }
       }
     }
@@ -228,15 +224,45 @@ void GroupHistory::diagnose_messages(GroupDiagnosis& diagnosis) {
   diagnose_unmatched(diagnosis);
 }
 
+// Whether the dumps hold all calls of the message's rank and of the ranks that may be its peer.
+bool GroupHistory::is_whole(const Message& message) const {
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    const int peer = message.operation().peer;
+    if (peer >= 0 && rank != peer && rank != message.rank) continue;
+    const auto* const dump = dump_at(rank);
+    if (dump == nullptr || !dump->whole) return false;
+  }
+  return true;
+}
+
+// Of which rank a receive from any source took the message: of the first one whose next message fits, otherwise of the
+// first one that has sent one. -1: nobody has.
+int GroupHistory::likely_source(const Message& recv) const {
+  int first = -1, fitting = -1;
+  std::set<int> seen;
+  mailboxes_.visit([&](const auto& letter, bool is_send) {
+    const auto& send = *letter.call;
+    if (!is_send || send.operation().peer != recv.rank || !seen.insert(letter.source).second) return;
+    if (first < 0) first = letter.source;
+    const bool fits = send.completed == recv.completed && pair_fields(send, recv).empty();
+    if (fitting < 0 && fits) fitting = letter.source;
+  });
+  return fitting >= 0 ? fitting : first;
+}
+
+std::vector<comm::Mismatch::Field> GroupHistory::pair_fields(const Message& send, const Message& recv) {
+  return comm::pair_differences(send.operation(), recv.operation(), recv.operation().outputs[0].is_cpu());
+}
+
 // A pair whose two calls differ never ends. A pair whose calls fit ends unless the transfer hangs.
 void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis) {
-  auto fields = comm::pair_differences(send.operation(), recv.operation(), recv.operation().outputs[0].is_cpu());
+  auto fields = pair_fields(send, recv);
   const bool differ = !fields.empty();
   for (const auto* const message : {&send, &recv}) {
     if (message->completed) continue;
     auto& open = add_open(*message, diagnosis);
     open.description = differ ? comm::disagreeing(open.title) : comm::waiting_for_ranks(open.title, 2, 2);
-    if (differ) open.waits_for = {identity_.global_rank(message->operation().peer)};
+    if (differ) open.waits_for = {identity_.global_rank(message == &send ? recv.rank : send.rank)};
   }
   if (!differ || diagnosis.mismatch) return;
   const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation(), 0};
@@ -258,8 +284,8 @@ OpenCall& GroupHistory::add_open(const Message& message, GroupDiagnosis& diagnos
 void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
   mailboxes_.visit([&](const auto& letter, bool is_send) {
     const auto& message = *letter.call;
-    const int peer = identity_.global_rank(message.operation().peer);
-    const bool unknown = dump_at(message.operation().peer) == nullptr;
+    const int peer = message.operation().peer;
+    const bool unknown = peer >= 0 && dump_at(peer) == nullptr;
     if (message.completed) {
       // A complete receive had a send, which the peer's recorder has dropped. So report only complete sends.
       if (is_send && !unknown)
@@ -270,7 +296,9 @@ void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
     auto& open = add_open(message, diagnosis);
     const auto near_miss = mailboxes_.near_miss(message.operation(), message.rank, identity_);
     open.description = comm::waiting_for_message(open.title, is_send, near_miss);
-    open.waits_for = {peer};
+    for (int rank = 0; rank < identity_.size(); ++rank) {
+      if (peer >= 0 ? rank == peer : rank != message.rank) open.waits_for.push_back(identity_.global_rank(rank));
+    }
     open.unknown = unknown;
   });
 }

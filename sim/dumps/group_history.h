@@ -93,6 +93,9 @@ class GroupHistory {
   void note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
   void diagnose_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis);
   void diagnose_messages(GroupDiagnosis& diagnosis);
+  bool is_whole(const Message& message) const;
+  int likely_source(const Message& recv) const;
+  static std::vector<comm::Mismatch::Field> pair_fields(const Message& send, const Message& recv);
   void meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis);
   void diagnose_unmatched(GroupDiagnosis& diagnosis);
   OpenCall& add_open(const Message& message, GroupDiagnosis& diagnosis) const;

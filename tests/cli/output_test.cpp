@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
 
+#include "cli/output_folder.h"
 #include "cli/process.h"
 
 // Contract: with --json, stdout is one JSON document whatever the program prints. Only terminals get colors, and only
-// if no setting forbids them. The guide's table has all exit codes that --help lists.
+// if no setting forbids them. A run that cannot begin leaves the files of the earlier one. The guide's table has all
+// exit codes that --help lists.
 namespace rehearse::test {
 namespace {
 
@@ -91,6 +94,30 @@ TEST_F(Color, Progress_IsRedrawnInPlace) {
   const auto finished = on_terminal({"run", "sum.toml"});
   EXPECT_THAT(finished.out, HasSubstr("\r\x1b[K4/4 100%"));
   EXPECT_THAT(finished.out, Not(HasSubstr("hello\r\n")));
+}
+
+TEST_F(Output, OfARunThatCannotBegin_IsThatOfTheEarlierRun) {
+  write_file(folder_ / "report.json", "earlier");
+  std::filesystem::create_directories(folder_ / "rank-1");
+  write_file(folder_ / "rank-1" / "report.json", "of rank 1");
+  {
+    cli::OutputFolder output(folder_);
+    output.set_aside_run_in(folder_ / "rank-1");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "report.json"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "rank-1"));
+    write_file(output.log(), "begun");
+  }
+  EXPECT_EQ(read_file(folder_ / "report.json"), "earlier");
+  EXPECT_EQ(read_file(folder_ / "rank-1" / "report.json"), "of rank 1");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run.rlog"));
+  {
+    cli::OutputFolder output(folder_);
+    write_file(output.log(), "begun");
+    output.keep();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "report.json"));
+  EXPECT_EQ(read_file(folder_ / "run.rlog"), "begun");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".earlier"));
 }
 
 TEST(ExitCodes, Guide_HasThemAll) {

@@ -200,6 +200,17 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   }
 }
 
+// Without GPUs, nothing of this run can be kept.
+TEST_F(RealEnds, RunThatCannotBegin_LeavesTheFilesOfTheLastOne) {
+  scenario("dies", "by = \"abort\"\n");
+  ASSERT_NE(run_process(CLI_JOB, {"run", "dies.toml", "--quiet"}, folder_).exit_code, 0);
+  const auto log = read_file(folder_ / "rehearse-out/dies/run.rlog");
+  for (const char* with : {"--with=nccl", "--with=processes"}) {
+    EXPECT_EQ(run_process(CLI_JOB, {"run", "dies.toml", with, "--quiet"}, folder_).exit_code, 69) << with;
+    EXPECT_EQ(read_file(folder_ / "rehearse-out/dies/run.rlog"), log) << with;
+  }
+}
+
 // The end of the world throws through a noexcept function of the waiting ranks, so the run-time library calls
 // std::terminate(). That must not count as a failure of these ranks.
 TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {

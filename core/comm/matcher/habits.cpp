@@ -14,8 +14,8 @@ void Habits::went_on(int rank, const std::string& group, const std::string& call
 
 void Habits::shares_with_threads(int rank, const std::string& group, bool race) {
   const auto text = fmt::format(
-      "collectives on group \"{}\" come from several threads, and nothing says in which order: give each thread a "
-      "group of its own",
+      "collectives on group \"{}\" come from several threads: unless the program orders them, give each thread a group "
+      "of its own",
       group);
   if (race) {
     notes_.erase(text);

@@ -16,7 +16,6 @@
 
 #include "cli/death/signals.h"
 #include "cli/grammar/usage_error.h"
-#include "cli/output_folder.h"
 #include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
@@ -156,14 +155,14 @@ std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank)
   return folder / fmt::format("{}{}", kPrefix, rank);
 }
 
-void clear_rank_folders(const std::filesystem::path& folder) {
+void set_rank_folders_aside(OutputFolder& folder) {
   std::error_code error;
   std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
     if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
   }
-  if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  for (const auto& each : old) remove_seed_folder(each);
+  if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder.path().string(), error.message()));
+  for (const auto& each : old) folder.set_aside_run_in(each);
 }
 
 RankEnds launch_ranks(const RankLaunch& launch) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/launch/processes.h"
+#include "cli/output_folder.h"
 
 namespace rehearse::cli {
 
@@ -32,8 +33,8 @@ struct RankEnds {
 
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
 
-// Removes what an earlier run left in the folders of ranks. Throws UsageError.
-void clear_rank_folders(const std::filesystem::path& folder);
+// Sets aside what an earlier run left in the folders of ranks. Throws UsageError.
+void set_rank_folders_aside(OutputFolder& folder);
 
 // Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
 // "[rank]". This process serves the store through which the ranks find each other. If one process ends badly, the other

@@ -151,6 +151,7 @@ class RealRun {
   // because the launcher merges the files of all. A process that another launcher started prints its verdict and
   // headline, or with --json its report.
   int leave(Report& report, const sim::RunResults& results) {
+    folder_.keep();
     auto files = sim::files_of(folder_.path(), scenario_.output);
     files.erase(files.begin());  // only a simulation has a log of decisions
     report.files = std::move(files);
@@ -184,7 +185,7 @@ class RealRun {
   sim::Scenario scenario_;
   const std::optional<LaunchedProcess> process_;
   Console& console_;
-  const OutputFolder folder_;
+  OutputFolder folder_;
 };
 
 // Adds the run's facts to a report that has none, because no rank left a report.
@@ -199,14 +200,15 @@ void tell_of(const sim::Scenario& scenario, Report& report) {
 int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
   scenario.output.want_what_modes_share();
   const FolderLock lock(scenario.output.directory);
-  const OutputFolder folder(scenario.output.directory);
-  clear_rank_folders(folder.path());
+  OutputFolder folder(scenario.output.directory);
+  set_rank_folders_aside(folder);
   const InterruptibleScope interruptible(kRanksInterrupted);
   const auto ends = launch_ranks({arguments.words, scenario.world.ranks, folder.path(), arguments.time_limit});
   // If a rank could not even begin, its process has said why.
   for (const auto& end : ends.ranks) {
     if (end.code == kExitUsage || end.code == kExitUnavailable) return end.code;
   }
+  folder.keep();
   auto report = merged_report_of(folder.path(), scenario.world.ranks, ends.ranks);
   if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {

@@ -82,7 +82,8 @@ class Worker {
     Report& report = attempt.report;
     const auto folder = seed_folder(scenario_, report.seed);
     try {
-      const OutputFolder out(folder);
+      OutputFolder out(folder);
+      out.keep();
       report.replay = replay_line(setup_.arguments, scenario_.world, out.log());
       report.files = sim::files_of(folder, scenario_.output);
       keep_printed(files_.printed, folder, report);

@@ -58,7 +58,8 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
                                   headline(setup, status, crash, printed), crash);
   try {
     const auto folder = seed_folder(scenario, seed);
-    const OutputFolder out(folder);
+    OutputFolder out(folder);
+    out.keep();
     report.replay = replay_line(setup.arguments, scenario.world, out.log());
     report.files = sim::files_of(folder, scenario.output);
     keep_printed(printed, folder, report);

@@ -75,7 +75,7 @@ class Validation {
   // Runs in a process of its own, with its own scenario file, so that a crash of one run does not end the other.
   ModeRun run_in(Mode mode, const std::string& name) const {
     const auto folder = scenario_.output.directory / (mode == Mode::real ? "real" : "simulation");
-    const OutputFolder cleared(folder);
+    OutputFolder(folder).keep();
     auto scenario = scenario_;
     scenario.world.mode = mode;
     if (mode == Mode::simulation) scenario.world.transport = Transport::automatic;

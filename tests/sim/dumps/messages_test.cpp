@@ -33,6 +33,37 @@ TEST(DumpedMessages, OfOtherSizes_AreAMismatch) {
   EXPECT_EQ(lines[1].doing, "recv #1 from rank 0 on group \"0:default_pg\" (the ranks' calls do not match)");
 }
 
+// A recorder writes the receiver's own rank for a receive from any source.
+TEST(DumpedMessages, OfAnySource_MeetAMessageThatFits) {
+  DumpMaker job(3);
+  job.call(1, "send 1->0", {3});
+  job.call(2, "send 2->0", {2});
+  job.call(0, "recv 0<-0", {2});
+  job.call(0, "recv 0<-0", {3});
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(report.remarks.empty());
+}
+
+TEST(DumpedMessages, OfAnySourceAndAnotherSize_AreAMismatch) {
+  DumpMaker job(3);
+  job.call(2, "send 2->0", {3}, false);
+  job.call(0, "recv 0<-0", {2}, false);
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
+  EXPECT_EQ(report.rank_lines[0].waits_for, std::vector<int>{2});
+}
+
+TEST(DumpedMessages, OfAnySourceThatNobodySent_WaitsForAllOthers) {
+  DumpMaker job(3);
+  for (int rank = 0; rank < 3; ++rank) job.call(rank, "all_reduce", {4});
+  job.call(0, "recv 0<-0", {2}, false);
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.rank_lines[0].waits_for, (std::vector<int>{1, 2}));
+  EXPECT_EQ(report.rank_lines[0].doing, "recv_any_source #1 on group \"0:default_pg\" (nothing has been sent)");
+}
+
 TEST(DumpedMessages, ThatFitAndDoNotEnd_AreATimeout) {
   DumpMaker job(2);
   job.call(0, "send 0->1", {4});
