@@ -262,14 +262,16 @@ function(rehearse_add_executable name)
   rehearse_target_options(${name} ${options})
 endfunction()
 
-# rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>] [REPORT <file> EXIT <code>] [REAL])
+# rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>] [REPORT <file> EXIT <code>] [REAL]
+#                      [FULL])
 #   A program under docs/examples. SCENARIO: a test example.<name> that runs `<name> run <file>`. REPORT: a test
 #   example.<name>_report that runs <name>.toml and expects this exit code and the lines of <file>, as
 #   docs/examples/expect_report.cmake reads them. REAL: a target <name>_real, the same program with the real mode, in
-#   the folder real. A simulation is built without the real mode, so that `./dev run` builds only what it uses. The
-#   target has the name of its folder, so that `./dev run <scenario>` finds it.
+#   the folder real, for tests of label full. A simulation is built without the real mode, so that `./dev run` builds
+#   only what it uses. FULL: the example and its tests belong to the label full, too. The target has the name of its
+#   folder, so that `./dev run <scenario>` finds it.
 function(rehearse_add_example name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REAL" "SCENARIO;REPORT;EXIT" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REAL;FULL" "SCENARIO;REPORT;EXIT" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR (DEFINED arg_REPORT AND NOT DEFINED arg_EXIT))
     message(FATAL_ERROR "rehearse_add_example(${name}): REPORT needs EXIT; unknown arguments: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -283,26 +285,34 @@ function(rehearse_add_example name)
   if(NOT REHEARSE_BUILD_TESTS)
     return()
   endif()
+  if(TARGET ${name}_real)
+    rehearse_build_in_full(${name}_real)
+  endif()
+  set(labels sim)
+  if(arg_FULL)
+    rehearse_build_in_full(${name})
+    list(APPEND labels full)
+  endif()
   if(arg_SCENARIO)
-    _rehearse_add_example_test(${name} "${arg_SCENARIO}" ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}")
+    _rehearse_add_example_test(${name} "${labels}" "${arg_SCENARIO}" ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}")
   endif()
   if(arg_REPORT)
-    _rehearse_add_example_test(${name}_report "${name}.toml;${arg_REPORT}"
+    _rehearse_add_example_test(${name}_report "${labels}" "${name}.toml;${arg_REPORT}"
       "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${name}>" "-DSCENARIO=${CMAKE_CURRENT_SOURCE_DIR}/${name}.toml"
       "-DEXPECTED=${CMAKE_CURRENT_SOURCE_DIR}/${arg_REPORT}" -DEXIT_CODE=${arg_EXIT}
       -P "${PROJECT_SOURCE_DIR}/docs/examples/expect_report.cmake")
   endif()
 endfunction()
 
-# _rehearse_add_example_test(<name> <files of this folder that it reads> <command>...)
-function(_rehearse_add_example_test name files)
+# _rehearse_add_example_test(<name> <labels> <files of this folder that it reads> <command>...)
+function(_rehearse_add_example_test name labels files)
   foreach(file IN LISTS files)
     if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
       message(FATAL_ERROR "rehearse_add_example(): there is no ${file} in ${CMAKE_CURRENT_SOURCE_DIR}")
     endif()
   endforeach()
   add_test(NAME example.${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-  set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT ${REHEARSE_TEST_TIMEOUT})
+  set_tests_properties(example.${name} PROPERTIES LABELS "${labels}" TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
 
 # rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH] [OWN_MAIN] [SMOKE <filter>])
