@@ -4,11 +4,16 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/rehearse.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -38,7 +43,7 @@ TEST(Coalesced, Allreduce_SumsEachTensor) {
     for (std::size_t i = 0; i < kShapes.size(); ++i) {
       auto expected = at::zeros(kShapes[i], at::kDouble);
       for (int r = 0; r < ctx.size(); ++r) expected += of_rank(r, kShapes[i], i);
-      EXPECT_TRUE(at::equal(tensors[i], expected)) << "tensor " << i << " on rank " << ctx.rank();
+      EXPECT_THAT(tensors[i], BitEqual(expected)) << "tensor " << i << " on rank " << ctx.rank();
     }
   });
 }
@@ -54,7 +59,7 @@ TEST(Coalesced, Allgather_GathersEachTensor) {
     ctx.group()->allgather_coalesced(outputs, inputs)->wait();
     for (int r = 0; r < ctx.size(); ++r) {
       for (std::size_t i = 0; i < kShapes.size(); ++i) {
-        EXPECT_TRUE(at::equal(outputs[static_cast<std::size_t>(r)][i], of_rank(r, kShapes[i], i)));
+        EXPECT_THAT(outputs[static_cast<std::size_t>(r)][i], BitEqual(of_rank(r, kShapes[i], i)));
       }
     }
   });
@@ -73,13 +78,13 @@ TEST(Coalesced, TensorForms_GatherAndScatterEachTensor) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const auto count = parts[i].numel();
       for (int r = 0; r < n; ++r) {
-        EXPECT_TRUE(at::equal(wholes[i].narrow(0, r * count, count), of_rank(r, {count}, count)));
+        EXPECT_THAT(wholes[i].narrow(0, r * count, count), BitEqual(of_rank(r, {count}, count)));
       }
     }
     for (auto& whole : wholes) whole.mul_(ctx.rank() + 1);
     ctx.group()->reduce_scatter_tensor_coalesced(sums, wholes)->wait();
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      EXPECT_TRUE(at::equal(sums[i], parts[i] * (n * (n + 1) / 2)));
+      EXPECT_THAT(sums[i], BitEqual(parts[i] * (n * (n + 1) / 2)));
     }
   });
 }
@@ -104,12 +109,12 @@ TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
     auto expected = at::zeros({17}, at::kDouble);
     for (int r = 0; r < n; ++r) {
       expected += of_rank(r, {17}, 0);
-      EXPECT_TRUE(at::equal(whole.narrow(0, 2 * r, 2), of_rank(r, {2}, 1)));
+      EXPECT_THAT(whole.narrow(0, 2 * r, 2), BitEqual(of_rank(r, {2}, 1)));
       EXPECT_EQ(shuffled[r].item<double>(), ctx.rank() + 100.0 * r);
     }
-    EXPECT_TRUE(at::equal(sum, expected));
+    EXPECT_THAT(sum, BitEqual(expected));
     if (n > 1) {
-      EXPECT_TRUE(at::equal(received, of_rank(previous, {5}, 9)));
+      EXPECT_THAT(received, BitEqual(of_rank(previous, {5}, 9)));
     }
   });
 }
@@ -123,11 +128,11 @@ TEST(Coalesced, TensorThatIsThereTwice_IsReducedOnce) {
     auto tensor = of_rank(ctx.rank(), {6}, 1);
     Tensors twice{tensor, tensor};
     ctx.group()->allreduce_coalesced(twice)->wait();
-    EXPECT_TRUE(at::equal(tensor, expected)) << "the tensor twice, on rank " << ctx.rank() << " of " << ctx.size();
+    EXPECT_THAT(tensor, BitEqual(expected)) << "the tensor twice, on rank " << ctx.rank() << " of " << ctx.size();
     auto base = of_rank(ctx.rank(), {3, 2}, 1);
     Tensors views{base.narrow(0, 0, 2), base.narrow(0, 1, 2), base.t()};
     ctx.group()->allreduce_coalesced(views)->wait();
-    EXPECT_TRUE(at::equal(base.view({6}), expected))
+    EXPECT_THAT(base.view({6}), BitEqual(expected))
         << "overlapping views, on rank " << ctx.rank() << " of " << ctx.size();
   });
 }
@@ -141,12 +146,12 @@ TEST(Coalesced, OutputThatIsAnotherPartsInput_IsReadFirst) {
     ctx.group()->allgather_into_tensor_coalesced(outputs, inputs)->wait();
     for (int r = 0; r < n; ++r) {
       EXPECT_EQ(next[r].item<double>(), of_rank(r, {1}, 0).item<double>());
-      EXPECT_TRUE(at::equal(whole.narrow(0, n * r, n), of_rank(r, {n}, 5)));
+      EXPECT_THAT(whole.narrow(0, n * r, n), BitEqual(of_rank(r, {n}, 5)));
     }
     auto first = of_rank(0, {n * n}, 1), second = of_rank(0, {n}, 7), third = at::zeros({1}, at::kDouble);
     Tensors wholes{first, second}, sums{second, third};
     ctx.group()->reduce_scatter_tensor_coalesced(sums, wholes)->wait();
-    EXPECT_TRUE(at::equal(second, of_rank(0, {n * n}, 1).narrow(0, n * ctx.rank(), n) * n));
+    EXPECT_THAT(second, BitEqual(of_rank(0, {n * n}, 1).narrow(0, n * ctx.rank(), n) * n));
     EXPECT_EQ(third.item<double>(), of_rank(0, {n}, 7)[ctx.rank()].item<double>() * n);
   });
 }
@@ -164,8 +169,8 @@ TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
     ctx.group().allreduce(sent);
     ctx.group().broadcast(sent, last);
     EXPECT_TRUE(ctx.group()->endCoalescing(at::kCPU)->wait());
-    EXPECT_TRUE(at::equal(reduced, sum)) << "rank " << ctx.rank() << " of " << ctx.size();
-    EXPECT_TRUE(at::equal(sent, ctx.rank() == last ? sum : of_rank(last, {4}, 3)));
+    EXPECT_THAT(reduced, BitEqual(sum)) << "rank " << ctx.rank() << " of " << ctx.size();
+    EXPECT_THAT(sent, BitEqual(ctx.rank() == last ? sum : of_rank(last, {4}, 3)));
   });
 }
 
@@ -183,8 +188,8 @@ TEST(Coalesced, MessageToItself_ArrivesAmongTheOthers) {
         ctx.group().recv(received, ctx.rank(), 1);
         ctx.group().recv(from_previous, previous);
         EXPECT_TRUE(ctx.group()->endCoalescing(at::kCPU)->wait());
-        EXPECT_TRUE(at::equal(received, own));
-        EXPECT_TRUE(at::equal(from_previous, of_rank(previous, {3}, 5)));
+        EXPECT_THAT(received, BitEqual(own));
+        EXPECT_THAT(from_previous, BitEqual(of_rank(previous, {3}, 5)));
         EXPECT_THROW(ctx.group().send(own, ctx.rank()), c10::Error);
       });
     }

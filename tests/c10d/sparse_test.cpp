@@ -4,11 +4,16 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/rehearse.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // Rank r has r values, which lie in row r and in row 1 in turns. So rank 0 has none, and ranks from 3 on have row r
 // more than once.
@@ -28,7 +33,7 @@ TEST(SparseAllReduce, SumsTheUnionOfIndices_OnEveryRank) {
       auto tensor = of_rank(ctx.rank());
       ctx.group().allreduce(tensor)->wait();
       EXPECT_TRUE(tensor.is_coalesced());
-      EXPECT_TRUE(at::equal(tensor.to_dense(), dense)) << "rank " << ctx.rank() << " of " << ranks;
+      EXPECT_THAT(tensor.to_dense(), BitEqual(dense)) << "rank " << ctx.rank() << " of " << ranks;
       EXPECT_EQ(tensor._nnz(), ranks - 1);
     });
   }

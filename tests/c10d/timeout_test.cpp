@@ -11,10 +11,13 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <torch/nn/modules/linear.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
 
 using namespace std::chrono_literals;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
@@ -37,7 +40,7 @@ TEST(Timeouts, RankThatStalls_FailsTheOthersAfterTheLimit) {
       EXPECT_THROW(work->getFuture()->waitAndThrow(), CommError);
       EXPECT_EQ(ctx.now(), kTimeZero + (stalls ? 6s : 3s));
       exec::this_rank::sleep_for(10s);
-      EXPECT_TRUE(at::equal(sum, at::full({4}, ctx.rank(), at::kDouble)));
+      EXPECT_THAT(sum, BitEqual(at::full({4}, ctx.rank(), at::kDouble)));
     });
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   }
@@ -141,8 +144,8 @@ TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
         EXPECT_THROW(ctx.group().allreduce(sum)->wait(), CommError);
         EXPECT_THROW((ctx.rank() == 0 ? ctx.group().send(sum, 1) : ctx.group().recv(message, 0))->wait(), CommError);
         exec::this_rank::sleep_for(100s);
-        EXPECT_TRUE(at::equal(sum, at::full({1000}, ctx.rank() + 1, at::kDouble)));
-        EXPECT_TRUE(at::equal(message, at::full({1000}, 7, at::kDouble)));
+        EXPECT_THAT(sum, BitEqual(at::full({1000}, ctx.rank() + 1, at::kDouble)));
+        EXPECT_THAT(message, BitEqual(at::full({1000}, 7, at::kDouble)));
       },
       1000);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;

@@ -13,10 +13,13 @@
 #include <rehearse/rehearse.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
 
 using namespace std::chrono_literals;
+using rehearse::test::BitEqual;
 using Tensors = std::vector<at::Tensor>;
 
 constexpr int kTag = 0x1337;
@@ -24,7 +27,7 @@ constexpr int kTag = 0x1337;
 at::Tensor filled(double value, at::ScalarType dtype = at::kFloat) { return at::full({16, 16}, value, dtype); }
 
 void expect_filled(const at::Tensor& tensor, double value) {
-  EXPECT_TRUE(at::equal(tensor, filled(value, tensor.scalar_type()))) << "expected " << value;
+  EXPECT_THAT(tensor, BitEqual(filled(value, tensor.scalar_type()))) << "expected " << value;
 }
 
 class UpstreamGloo : public testing::TestWithParam<at::ScalarType> {};
@@ -80,7 +83,7 @@ TEST(UpstreamGlooWorlds, AllToAll_UnevenSplits) {
     auto input = (at::arange(sent, at::kLong) + 10 * ctx.rank()).to(at::kInt);
     auto output = at::empty({static_cast<std::int64_t>(expected.size())}, at::kInt);
     ctx.group().alltoall(output, input, from, rows[self])->wait();
-    EXPECT_TRUE(at::equal(output, at::tensor(expected, at::kLong).to(at::kInt)));
+    EXPECT_THAT(output, BitEqual(at::tensor(expected, at::kLong).to(at::kInt)));
   });
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: operations that move data without computing are right for each dtype listed below, for sizes that are equal
 // on all ranks, and for sizes that differ between ranks. Inputs stay unchanged.
+#include "bit_equal.h"
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
 namespace {
 
 using c10d::OpType;
+using rehearse::test::BitEqual;
 
 class Copy : public FabricTest, public ::testing::WithParamInterface<at::ScalarType> {
  protected:
@@ -34,7 +36,7 @@ TEST_P(Copy, Broadcast) {
         calls[r].inputs = calls[r].outputs = {input(r, size)};
       }
       run(calls);
-      for (int r = 0; r < ranks; ++r) EXPECT_TRUE(same_bytes(calls[r].outputs[0], input(root, size)));
+      for (int r = 0; r < ranks; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(input(root, size)));
     }
   });
 }
@@ -49,8 +51,8 @@ TEST_P(Copy, AllGather_SizesDifferByRank) {
     }
     run(calls);
     for (int r = 0; r < ranks; ++r) {
-      for (int i = 0; i < ranks; ++i) EXPECT_TRUE(same_bytes(calls[r].outputs[i], input(i, size_of(i))));
-      EXPECT_TRUE(same_bytes(calls[r].inputs[0], input(r, size_of(r))));
+      for (int i = 0; i < ranks; ++i) EXPECT_THAT(calls[r].outputs[i], BitEqual(input(i, size_of(i))));
+      EXPECT_THAT(calls[r].inputs[0], BitEqual(input(r, size_of(r))));
     }
   });
 }
@@ -65,9 +67,9 @@ TEST_P(Copy, AllGatherBase) {
     run(calls);
     for (int r = 0; r < ranks; ++r) {
       for (int i = 0; i < ranks; ++i) {
-        EXPECT_TRUE(same_bytes(calls[r].outputs[0].narrow(0, i * size, size), input(i, size)));
+        EXPECT_THAT(calls[r].outputs[0].narrow(0, i * size, size), BitEqual(input(i, size)));
       }
-      EXPECT_TRUE(same_bytes(calls[r].inputs[0], input(r, size)));
+      EXPECT_THAT(calls[r].inputs[0], BitEqual(input(r, size)));
     }
   });
 }
@@ -88,10 +90,10 @@ TEST_P(Copy, GatherAndScatter_SizesDifferByRank) {
     run(gather);
     run(scatter);
     for (int r = 0; r < ranks; ++r) {
-      EXPECT_TRUE(same_bytes(gather[root].outputs[r], input(r, size_of(r))));
-      EXPECT_TRUE(same_bytes(gather[r].inputs[0], input(r, size_of(r))));
-      EXPECT_TRUE(same_bytes(scatter[r].outputs[0], input(r + 50, size_of(r))));
-      EXPECT_TRUE(same_bytes(scatter[root].inputs[r], input(r + 50, size_of(r))));
+      EXPECT_THAT(gather[root].outputs[r], BitEqual(input(r, size_of(r))));
+      EXPECT_THAT(gather[r].inputs[0], BitEqual(input(r, size_of(r))));
+      EXPECT_THAT(scatter[r].outputs[0], BitEqual(input(r + 50, size_of(r))));
+      EXPECT_THAT(scatter[root].inputs[r], BitEqual(input(r + 50, size_of(r))));
     }
   });
 }
@@ -109,8 +111,8 @@ TEST_P(Copy, AllToAll_SizesDifferByPair) {
     run(calls);
     for (int r = 0; r < ranks; ++r) {
       for (int i = 0; i < ranks; ++i) {
-        EXPECT_TRUE(same_bytes(calls[r].outputs[i], input(i * 10 + r, size_of(i, r))));
-        EXPECT_TRUE(same_bytes(calls[r].inputs[i], input(r * 10 + i, size_of(r, i))));
+        EXPECT_THAT(calls[r].outputs[i], BitEqual(input(i * 10 + r, size_of(i, r))));
+        EXPECT_THAT(calls[r].inputs[i], BitEqual(input(r * 10 + i, size_of(r, i))));
       }
     }
   });
@@ -123,8 +125,8 @@ TEST_P(Copy, SendToReceive) {
     pair[0].inputs = {input(0, size)};
     pair[1].outputs = {output(size)};
     run(pair);
-    EXPECT_TRUE(same_bytes(pair[1].outputs[0], input(0, size)));
-    EXPECT_TRUE(same_bytes(pair[0].inputs[0], input(0, size)));
+    EXPECT_THAT(pair[1].outputs[0], BitEqual(input(0, size)));
+    EXPECT_THAT(pair[0].inputs[0], BitEqual(input(0, size)));
   }
 }
 

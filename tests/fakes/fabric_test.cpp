@@ -2,6 +2,7 @@
 // Contract: when transfers complete, what cancel() does, and the texts with which prepare() refuses calls.
 #include <gmock/gmock.h>
 
+#include "bit_equal.h"
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
@@ -9,6 +10,7 @@ namespace {
 
 using c10d::OpType;
 using namespace std::chrono_literals;
+using rehearse::test::BitEqual;
 using Op = c10d::ReduceOp::RedOpType;
 using ::testing::HasSubstr;
 
@@ -48,12 +50,12 @@ TEST_F(Timing, DataMovesWhenTheTransferIsDone) {
   fabric.launch(calls.transfer, done);
   advance(4us);
   EXPECT_EQ(done.count, 0);
-  EXPECT_TRUE(same_values(calls[0].outputs[0], at::ones({3})));
+  EXPECT_THAT(calls[0].outputs[0], BitEqual(at::ones({3})));
   // Inputs may change until the transfer completes, and the changes count.
   calls[1].inputs[0].fill_(10);
   advance(1us);
   EXPECT_EQ(done.count, 1);
-  EXPECT_TRUE(same_values(calls[0].outputs[0], at::full({3}, 11.0)));
+  EXPECT_THAT(calls[0].outputs[0], BitEqual(at::full({3}, 11.0)));
   EXPECT_EQ(fabric.pending(), 0u);
 }
 

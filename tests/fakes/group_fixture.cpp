@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group_fixture.h"
 
-#include <cstring>
 #include <limits>
 
 namespace rehearse::fakes::testing {
@@ -51,37 +50,6 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
   }
   if (real == dtype) return values.to(dtype);
   return at::complex(values.to(real), at::randn(sizes, generator, at::kDouble).to(real));
-}
-
-::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected) {
-  if (actual.scalar_type() != expected.scalar_type() || actual.sizes() != expected.sizes()) {
-    return ::testing::AssertionFailure() << "different dtype or sizes: " << actual.toString() << actual.sizes()
-                                         << " and " << expected.toString() << expected.sizes();
-  }
-  if (actual.numel() == 0) return ::testing::AssertionSuccess();
-  auto a = actual.contiguous();
-  auto b = expected.contiguous();
-  if (a.is_complex()) {
-    a = at::view_as_real(a);
-    b = at::view_as_real(b);
-  }
-  if (a.is_floating_point()) {
-    a = a.to(at::kDouble);
-    b = b.to(at::kDouble);
-  }
-  const auto equal = a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b)));
-  if (equal.all().item<bool>()) return ::testing::AssertionSuccess();
-  const auto at_index = equal.logical_not().flatten().nonzero()[0].item<std::int64_t>();
-  return ::testing::AssertionFailure() << "element " << at_index << " is " << a.flatten()[at_index].item()
-                                       << ", expected " << b.flatten()[at_index].item();
-}
-
-::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  if (a.nbytes() == b.nbytes() &&
-      (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0)) {
-    return ::testing::AssertionSuccess();
-  }
-  return ::testing::AssertionFailure() << "bytes differ";
 }
 
 namespace {

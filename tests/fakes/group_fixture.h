@@ -63,12 +63,6 @@ class FabricTest : public ::testing::Test {
 // numbers, infinity.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, bool special = false);
 
-// Equal element by element, where NaN equals NaN; for any dtype.
-::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected);
-
-// Equal byte by byte. Both must be contiguous.
-::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b);
-
 // The reduction of `inputs` in order, computed by ATen one op at a time. Floating-point types narrower than float are
 // reduced in float and rounded at the end. MIN and MAX of floating-point types follow the order of Gloo's ring, which
 // determines the result for NaN.

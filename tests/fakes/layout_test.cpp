@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the fabric takes elements in logical order, for any strides. If an input overlaps its own rank's output,
 // the fabric reads the input before it writes the output.
+#include "bit_equal.h"
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
 namespace {
 
 using c10d::OpType;
+using rehearse::test::BitEqual;
 using Op = c10d::ReduceOp::RedOpType;
 
 class Layout : public FabricTest {};
@@ -46,8 +48,7 @@ TEST_F(Layout, AllReduce_EachRankItsOwnStrides) {
         }
         run(calls);
         const auto expected = reduced(inputs, Op::SUM);
-        for (int r = 0; r < ranks; ++r)
-          EXPECT_TRUE(same_values(calls[r].outputs[0], expected)) << ranks << " rank " << r;
+        for (int r = 0; r < ranks; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(expected)) << ranks << " rank " << r;
       }
     }
   }
@@ -65,7 +66,7 @@ TEST_F(Layout, AllReduce_ChannelsLastAndGaps) {
     calls[r].outputs = calls[r].inputs;
   }
   run(calls);
-  for (int r = 0; r < 3; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], reduced(inputs, Op::MAX)));
+  for (int r = 0; r < 3; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(reduced(inputs, Op::MAX)));
 
   const auto base = at::zeros({10});
   Calls alone(OpType::BROADCAST, 2);
@@ -73,7 +74,7 @@ TEST_F(Layout, AllReduce_ChannelsLastAndGaps) {
   alone[1].inputs = alone[1].outputs = {base.slice(0, 0, 10, 2)};
   alone[0].root = alone[1].root = 0;
   run(alone);
-  EXPECT_TRUE(same_values(base, at::tensor({1, 0, 1, 0, 1, 0, 1, 0, 1, 0}, at::kFloat)));
+  EXPECT_THAT(base, BitEqual(at::tensor({1, 0, 1, 0, 1, 0, 1, 0, 1, 0}, at::kFloat)));
 }
 
 TEST_F(Layout, Inputs_Expanded) {
@@ -84,7 +85,7 @@ TEST_F(Layout, Inputs_Expanded) {
     calls[r].outputs = {at::empty({3, 2}).t()};
   }
   run(calls);
-  for (int r = 0; r < 2; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], at::full({2, 3}, 3.0)));
+  for (int r = 0; r < 2; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(at::full({2, 3}, 3.0)));
 }
 
 TEST_F(Layout, Scalars) {
@@ -94,7 +95,7 @@ TEST_F(Layout, Scalars) {
     calls[r].inputs = calls[r].outputs = {at::scalar_tensor(r + 1.0)};
   }
   run(calls);
-  for (int r = 0; r < 3; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], at::scalar_tensor(6.0)));
+  for (int r = 0; r < 3; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(at::scalar_tensor(6.0)));
 }
 
 TEST_F(Layout, AllToAllBase_Strided) {
@@ -108,7 +109,7 @@ TEST_F(Layout, AllToAllBase_Strided) {
   run(calls);
   const auto from = [&](int r) { return calls[r].inputs[0]; };
   for (int r = 0; r < 2; ++r) {
-    EXPECT_TRUE(same_values(calls[r].outputs[0], at::cat({from(0).narrow(0, 2 * r, 2), from(1).narrow(0, 2 * r, 2)})));
+    EXPECT_THAT(calls[r].outputs[0], BitEqual(at::cat({from(0).narrow(0, 2 * r, 2), from(1).narrow(0, 2 * r, 2)})));
   }
 }
 
@@ -127,7 +128,7 @@ TEST_F(Layout, AllGatherBase_InputInsideOutput) {
         calls[r].inputs[0].copy_(inputs[r]);
       }
       run(calls);
-      for (int r = 0; r < kGroup; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], at::cat(inputs))) << place;
+      for (int r = 0; r < kGroup; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(at::cat(inputs))) << place;
     }
   }
 }
@@ -141,7 +142,7 @@ TEST_F(Layout, AllGather_InputIsOneOfTheOutputs) {
     }
     run(calls);
     for (int r = 0; r < 3; ++r) {
-      for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_values(calls[r].outputs[i], at::full({5}, i * 1.0)));
+      for (int i = 0; i < 3; ++i) EXPECT_THAT(calls[r].outputs[i], BitEqual(at::full({5}, i * 1.0)));
     }
   }
 }
@@ -162,7 +163,7 @@ TEST_F(Layout, ReduceScatterBase_OutputInsideInput) {
       run(calls);
       const auto expected = reduced(inputs, Op::SUM);
       for (int r = 0; r < kGroup; ++r) {
-        EXPECT_TRUE(same_values(calls[r].outputs[0], expected.narrow(0, r * kCount, kCount))) << place;
+        EXPECT_THAT(calls[r].outputs[0], BitEqual(expected.narrow(0, r * kCount, kCount))) << place;
       }
     }
   }
@@ -177,7 +178,7 @@ TEST_F(Layout, ReduceScatter_OutputIsOneOfTheInputs) {
       calls[r].outputs = {calls[r].inputs[place]};
     }
     run(calls);
-    for (int r = 0; r < 3; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], at::full({4}, 30.0 * r + 3)));
+    for (int r = 0; r < 3; ++r) EXPECT_THAT(calls[r].outputs[0], BitEqual(at::full({4}, 30.0 * r + 3)));
   }
 }
 
@@ -193,8 +194,8 @@ TEST_F(Layout, AllToAll_InPlace) {
   run(base);
   run(lists);
   for (int r = 0; r < 3; ++r) {
-    EXPECT_TRUE(same_values(base[r].outputs[0], at::tensor({r, 3 + r, 6 + r}, at::kLong)));
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_values(lists[r].outputs[i], at::full({2}, 10.0 * i + r)));
+    EXPECT_THAT(base[r].outputs[0], BitEqual(at::tensor({r, 3 + r, 6 + r}, at::kLong)));
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(lists[r].outputs[i], BitEqual(at::full({2}, 10.0 * i + r)));
   }
 }
 
@@ -214,8 +215,8 @@ TEST_F(Layout, GatherAndScatter_OverlapOnTheRoot) {
     run(gather);
     run(scatter);
     for (int r = 0; r < 3; ++r) {
-      EXPECT_TRUE(same_values(gather[1].outputs[r], at::full({4}, r * 1.0)));
-      EXPECT_TRUE(same_values(scatter[r].outputs[0], at::full({4}, r + 5.0)));
+      EXPECT_THAT(gather[1].outputs[r], BitEqual(at::full({4}, r * 1.0)));
+      EXPECT_THAT(scatter[r].outputs[0], BitEqual(at::full({4}, r + 5.0)));
     }
   }
 }

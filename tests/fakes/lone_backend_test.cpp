@@ -9,8 +9,12 @@
 #include <rehearse/fakes/lone_group.h>
 #include <torch/csrc/distributed/c10d/FakeProcessGroup.hpp>
 
+#include "bit_equal.h"
+
 namespace rehearse::fakes {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
@@ -179,10 +183,7 @@ TEST(LoneBackend, EveryCall_LeavesTensorsAsTorchsFakeBackend) {
     const auto torchs = c10d::FakeProcessGroup::_create_internal(kRank, kSize);
     LoneBackend ours(kRank, kSize);
     const auto expected = call(*torchs), actual = call(ours);
-    ASSERT_EQ(actual.size(), expected.size());
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_TRUE(at::equal(actual[i], expected[i])) << name << ", tensor " << i;
-    }
+    EXPECT_THAT(actual, BitEqual(expected)) << name;
   }
 }
 
@@ -213,7 +214,7 @@ TEST(LoneBackend, Group_TakesACallOfEachKind) {
   EXPECT_EQ(group->getGroupName(), "world");
   const auto tensor = at::full({3}, 7);
   EXPECT_TRUE(group.allreduce(tensor)->wait());
-  EXPECT_TRUE(at::equal(tensor, at::full({3}, 7)));
+  EXPECT_THAT(tensor, BitEqual(at::full({3}, 7)));
   EXPECT_TRUE(group.broadcast(tensor)->wait());
   EXPECT_TRUE(group.barrier()->wait());
   group->startCoalescing(c10::kCPU);

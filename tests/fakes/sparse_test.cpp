@@ -6,12 +6,14 @@
 
 #include <gmock/gmock.h>
 
+#include "bit_equal.h"
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
 namespace {
 
 using c10d::OpType;
+using rehearse::test::BitEqual;
 using Op = c10d::ReduceOp::RedOpType;
 using Sizes = std::vector<std::int64_t>;
 
@@ -93,8 +95,8 @@ at::Tensor summed(const std::vector<at::Tensor>& tensors) {
 void expect_on_all_ranks(const std::vector<at::Tensor>& tensors, const at::Tensor& expected) {
   for (std::size_t r = 0; r < tensors.size(); ++r) {
     ASSERT_TRUE(tensors[r].is_coalesced());
-    EXPECT_TRUE(same_bytes(tensors[r].indices(), expected.indices().contiguous())) << "rank " << r;
-    EXPECT_TRUE(same_bytes(tensors[r].values(), expected.values().contiguous())) << "rank " << r;
+    EXPECT_THAT(tensors[r].indices(), BitEqual(expected.indices().contiguous())) << "rank " << r;
+    EXPECT_THAT(tensors[r].values(), BitEqual(expected.values().contiguous())) << "rank " << r;
   }
 }
 
@@ -141,7 +143,7 @@ TEST_F(Sparse, HalfTypes_AreSummedInFloat) {
       tensors.push_back(at::sparse_coo_tensor(index, values.back().clone(), {1, 33}));
     }
     allreduce(tensors);
-    for (const auto& tensor : tensors) EXPECT_TRUE(same_values(tensor.values(), reduced(values, Op::SUM)));
+    for (const auto& tensor : tensors) EXPECT_THAT(tensor.values(), BitEqual(reduced(values, Op::SUM)));
   }
 }
 
@@ -162,12 +164,12 @@ TEST_F(Sparse, MemoryOfTheResult_IsEachRanksOwn_AndInputsStayAsTheyWere) {
   std::vector<at::Tensor> tensors;
   for (int r = 0; r < 3; ++r) tensors.push_back(at::_sparse_coo_tensor_unsafe(index, values, {5}));
   allreduce(tensors);
-  EXPECT_TRUE(same_values(values, at::ones({3})));
+  EXPECT_THAT(values, BitEqual(at::ones({3})));
   tensors[0].values().zero_();
   tensors[0].indices().zero_();
   for (int r = 1; r < 3; ++r) {
-    EXPECT_TRUE(same_values(tensors[r].values(), at::full({3}, 3.0)));
-    EXPECT_TRUE(same_values(tensors[r].indices(), index));
+    EXPECT_THAT(tensors[r].values(), BitEqual(at::full({3}, 3.0)));
+    EXPECT_THAT(tensors[r].indices(), BitEqual(index));
   }
 }
 

@@ -82,6 +82,7 @@ TEST(DdpWorlds, CorrectWithUnusedParametersAndSubGroups_IsSilent) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
       const auto report = run_world(leaves_a_layer_out_as_agreed, ranks, seed);
       EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+      EXPECT_GT(report.operations, 0u);
     }
   }
 }

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "models/attention.h"
 #include "models/custom.h"
 #include "models/symbols.h"
@@ -34,7 +36,7 @@ TEST(Models, Toy_HasTheSeedsParameters) {
                                           {"net.4.bias", 20'000},
                                           {"net.6.weight", 100'000},
                                           {"net.6.bias", 20}}));
-  EXPECT_TRUE(at::equal(toy->named_parameters()["net.6.bias"], at::full({5}, 0.01)));
+  EXPECT_THAT(toy->named_parameters()["net.6.bias"], BitEqual(at::full({5}, 0.01)));
   const auto bound = std::sqrt(6.0F / 5005.0F);  // the bound of a uniform Xavier weight
   const auto weight = toy->named_parameters()["net.6.weight"].detach();
   EXPECT_LE(weight.abs().max().item<float>(), bound);
@@ -64,7 +66,7 @@ TEST(Models, CustomLinear_AddsByThreshold) {
     layer->weight.copy_(at::eye(2));
   }
   const auto x = at::tensor({0.25F, 0.5F, -3.0F, 4.0F}).view({2, 2});
-  EXPECT_TRUE(at::equal(layer(x), at::tensor({0.25F + 0.3F, 0.5F + 0.6F, -3.0F + 0.3F, 4.0F + 0.6F}).view({2, 2})));
+  EXPECT_THAT(layer(x), BitEqual(at::tensor({0.25F + 0.3F, 0.5F + 0.6F, -3.0F + 0.3F, 4.0F + 0.6F}).view({2, 2})));
 }
 
 TEST(Models, NormedAttention_AttendsOverTime) {
@@ -77,8 +79,8 @@ TEST(Models, NormedAttention_AttendsOverTime) {
   x[1][2] += 1;  // another sequence: only its own result may change
   x[1][2][0] *= 2;
   const auto after = model(x);
-  EXPECT_TRUE(at::equal(after[0], before[0]));
-  EXPECT_TRUE(at::equal(after[1][0], before[1][0]));
+  EXPECT_THAT(after[0], BitEqual(before[0]));
+  EXPECT_THAT(after[1][0], BitEqual(before[1][0]));
   EXPECT_FALSE(at::equal(after[1][2], before[1][2]));
 }
 
@@ -93,21 +95,21 @@ TEST(Models, SymbolSplitting_TakesAnyBatch) {
 TEST(Models, NonzeroSplitting_WeighsWithThePlaces) {
   NonzeroSplitting model;
   const auto x = at::randn({2, 512});
-  const auto once = model(x, at::tensor({7, 0, 0, 0}));                    // place 0
-  EXPECT_TRUE(at::equal(model(x, at::tensor({0, 12, 0, 11})), once * 6));  // places 1 and 3
-  EXPECT_TRUE(at::equal(model(x, at::tensor({0, 0})), once * 0));
+  const auto once = model(x, at::tensor({7, 0, 0, 0}));                   // place 0
+  EXPECT_THAT(model(x, at::tensor({0, 12, 0, 11})), BitEqual(once * 6));  // places 1 and 3
+  EXPECT_THAT(model(x, at::tensor({0, 0})), BitEqual(once * 0));
 }
 
 // In eager mode, these models read a plain number from y, not a symbol.
 TEST(Models, UnbackedSplitting_MultipliesByTheFirstNumber) {
   const auto x = at::randn({2, 512});
   DirectSplitting direct;
-  EXPECT_TRUE(at::equal(direct(x, at::tensor({12, 13})), direct(x, at::tensor({1, 13})) * 12));
+  EXPECT_THAT(direct(x, at::tensor({12, 13})), BitEqual(direct(x, at::tensor({1, 13})) * 12));
   IndirectSplitting indirect;
-  EXPECT_TRUE(at::equal(indirect(x, at::tensor({12, 13})), indirect(x, at::tensor({1, 13})) * 12));
-  EXPECT_TRUE(at::equal(indirect(x, at::tensor({0, 13})), indirect(x, at::tensor({1, 13})) * 0));
+  EXPECT_THAT(indirect(x, at::tensor({12, 13})), BitEqual(indirect(x, at::tensor({1, 13})) * 12));
+  EXPECT_THAT(indirect(x, at::tensor({0, 13})), BitEqual(indirect(x, at::tensor({1, 13})) * 0));
   TortureSplitting torture;
-  EXPECT_TRUE(at::equal(torture(x, at::tensor({12, 13})), torture(x, at::tensor({1, 13})) * 12));
+  EXPECT_THAT(torture(x, at::tensor({12, 13})), BitEqual(torture(x, at::tensor({1, 13})) * 12));
   EXPECT_EQ(parameter_bytes(*torture).size(), 3U);
 }
 

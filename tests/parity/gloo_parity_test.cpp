@@ -4,13 +4,13 @@
 // Expected::gloo_lacks.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <iostream>
 
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
 #include "core/parallel/recorded/recorded_data.h"
 #include "gloo_processes.h"
 #include "refusal_texts.h"
@@ -39,11 +39,6 @@ std::vector<std::vector<Result>> run_on_fibers(const std::string& suite, int ran
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   return results;
-}
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
 }
 
 // Adding up n numbers between -1 and 1 rounds n-1 times. The partial sums are at most n, so each rounding adds an error
@@ -93,7 +88,7 @@ bool may_be_rounded(Expected expected, int ranks) {
   for (std::size_t i = 0; i < gloo.values.size(); ++i) {
     const auto& ours = fibers.values[i];
     const bool same = may_be_rounded(each.expected, ranks) ? within_rounding(ours, gloo.values[i], ranks)
-                                                           : same_bits(ours, gloo.values[i]);
+                                                           : test::bit_difference(ours, gloo.values[i]).empty();
     if (!same) {
       return ::testing::AssertionFailure() << "value " << i << ": gloo " << gloo.values[i] << "\nwe " << ours;
     }

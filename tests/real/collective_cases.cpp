@@ -3,17 +3,20 @@
 
 #include <numeric>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "bit_equal.h"
 #include "core/comm/test_world.h"
 
 namespace rehearse::real {
 namespace {
 
 using comm::ProcessGroup;
+using rehearse::test::BitEqual;
 using Op = c10d::ReduceOp::RedOpType;
 
 // Small numbers that vary with the element and the rank. Their sums are exact in every dtype.
@@ -213,13 +216,7 @@ void expect_alike(const std::vector<CollectiveCase>& cases, const std::vector<st
     ASSERT_EQ(expected[rank].size(), cases.size()) << "rank " << rank;
     ASSERT_EQ(held[rank].size(), cases.size()) << "rank " << rank;
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const auto& wanted = expected[rank][i];
-      const auto& got = held[rank][i];
-      ASSERT_EQ(got.size(), wanted.size()) << cases[i].name;
-      for (std::size_t k = 0; k < wanted.size(); ++k) {
-        EXPECT_TRUE(at::equal(got[k].to(at::kComplexDouble), wanted[k].to(at::kComplexDouble)))
-            << cases[i].name << ", rank " << rank << ": " << got[k] << " instead of " << wanted[k];
-      }
+      EXPECT_THAT(held[rank][i], BitEqual(expected[rank][i])) << cases[i].name << ", rank " << rank;
     }
   }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: which calls go to NCCL together, on which streams, when waits end, and how long memory is kept.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "bit_equal.h"
 #include "real_world.h"
 
 namespace rehearse::real {
@@ -12,6 +14,7 @@ namespace {
 
 using comm::ProcessGroup;
 using exec::this_rank::sleep_for;
+using rehearse::test::BitEqual;
 
 class Launch : public RealWorld {
  protected:
@@ -47,8 +50,8 @@ TEST_F(Launch, CallsWithTheSameMemory_GoOutOneAfterTheOther) {
                                            comm::allreduce(group, apart)};
     for (const auto& work : works) EXPECT_TRUE(work->wait());
     sleep_for(kTick);
-    EXPECT_TRUE(at::equal(on_host(whole), at::full({4}, 2.0f)));
-    EXPECT_TRUE(at::equal(on_host(apart), at::full({2}, 2.0f)));
+    EXPECT_THAT(on_host(whole), BitEqual(at::full({4}, 2.0f)));
+    EXPECT_THAT(on_host(apart), BitEqual(at::full({2}, 2.0f)));
   });
   EXPECT_EQ(nccl->groups_ended(), 1 + 2);
 }
@@ -70,12 +73,12 @@ TEST_F(Launch, Wait_EndsAtTheLaunchAndIsCompletedAtTheEnd) {
     const auto work = comm::allreduce(group, tensor);
     EXPECT_TRUE(work->wait());
     EXPECT_FALSE(work->isCompleted());
-    EXPECT_TRUE(at::equal(on_host(tensor), at::ones({2})));
+    EXPECT_THAT(on_host(tensor), BitEqual(at::ones({2})));
     sleep_for(kTick);
     cuda.held = false;
     sleep_for(kTick);
     EXPECT_TRUE(work->isCompleted());
-    EXPECT_TRUE(at::equal(on_host(tensor), at::full({2}, 2.0f)));
+    EXPECT_THAT(on_host(tensor), BitEqual(at::full({2}, 2.0f)));
   });
 }
 

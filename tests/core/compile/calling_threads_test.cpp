@@ -21,9 +21,13 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/fakes/lone_group.h>
 
+#include "bit_equal.h"
+
 // These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::calling_threads {
 namespace {
+
+using rehearse::test::BitEqual;
 
 void in_threads(int number, const std::function<void(int thread)>& body) {
   std::barrier start(number);
@@ -47,7 +51,7 @@ TEST(CallingThreads, AtAColdCache_GetTheFunctionsResults) {
       in_threads(8, [&](int thread) {
         for (int call = 0; call < 20; ++call) {
           const at::Tensor x = rows(1 + (call + thread) % 7);
-          EXPECT_TRUE(compiled(x).equal(function(x)));
+          EXPECT_THAT(compiled(x), BitEqual(function(x)));
         }
       });
       const CompileStats stats = compiled.stats();
@@ -64,7 +68,7 @@ TEST(CallingThreads, ThatReadData_GetTheFunctionsResults) {
     in_threads(8, [&](int thread) {
       for (int call = 0; call < 20; ++call) {
         const at::Tensor x = rows(1 + (call + thread) % 7);
-        EXPECT_TRUE(compiled(x).equal(function(x)));
+        EXPECT_THAT(compiled(x), BitEqual(function(x)));
       }
     });
   }
@@ -83,7 +87,7 @@ TEST(CallingThreads, ThatTrain_GetTheFunctionsGradients) {
     in_threads(8, [&](int thread) {
       for (int call = 0; call < 20; ++call) {
         const std::int64_t number = 2 + (call + thread) % 5;
-        EXPECT_TRUE(gradient(compiled, number).equal(gradient(function, number)));
+        EXPECT_THAT(gradient(compiled, number), BitEqual(gradient(function, number)));
       }
     });
   }
@@ -96,10 +100,10 @@ TEST(CallingThreads, ThatCallDifferentFunctions_LeaveTheDefaultGenerator) {
   for (int round = 0; round < 20; ++round) {
     in_threads(4, [&](int) {
       auto compiled = compile([](const at::Tensor& x) { return x.exp(); });
-      for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(rows(2)).equal(rows(2).exp()));
+      for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(rows(2)), BitEqual(rows(2).exp()));
     });
   }
-  EXPECT_TRUE(at::rand({4}).equal(expected));
+  EXPECT_THAT(at::rand({4}), BitEqual(expected));
 }
 
 // A thread that draws while another one compiles continues the sequence of the default generator.
@@ -128,8 +132,7 @@ TEST(CallingThreads, ThatDrawDuringACapture_ContinueTheSequence) {
     now = &drawn;
     return compiled(x);
   });
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+  EXPECT_THAT(found, BitEqual(expected));
 }
 
 // The code of one thread waits for the other one, as ranks in threads do.
@@ -144,7 +147,7 @@ TEST(CallingThreads, ThatWaitForEachOther_Go) {
     auto shared = compile(function);
     in_threads(2, [&](int) {
       auto compiled = share ? shared : compile(function);
-      for (int call = 0; call < 20; ++call) EXPECT_TRUE(compiled(rows(2)).equal(rows(2) * 2 + 1));
+      for (int call = 0; call < 20; ++call) EXPECT_THAT(compiled(rows(2)), BitEqual(rows(2) * 2 + 1));
     });
   }
 }
@@ -160,7 +163,7 @@ TEST(CallingThreads, StartedByTheFunction_Go) {
     };
     return eager_region(in_thread, y, std::ref(inner)) + 1;
   });
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(outer(rows(2)).equal((rows(2) * 2).sin() + 1));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(outer(rows(2)), BitEqual((rows(2) * 2).sin() + 1));
 }
 
 // Graphs that run only if two threads run them at once.
@@ -185,7 +188,7 @@ TEST(CallingThreads, OfACompiledFunction_AreServedAtOnce) {
   for (int call = 0; call < 2; ++call) compiled(rows(2));  // compiles and verifies
   backend->meets = true;
   in_threads(2, [&](int) {
-    for (int call = 0; call < 20; ++call) EXPECT_TRUE(compiled(rows(2)).equal(rows(2) * 2));
+    for (int call = 0; call < 20; ++call) EXPECT_THAT(compiled(rows(2)), BitEqual(rows(2) * 2));
   });
   EXPECT_EQ(compiled.stats().hits, 41);
 }
@@ -203,7 +206,7 @@ TEST(CallingThreads, ThatAskAboutTheFunctionMeanwhile_DoNotWait) {
   });
   stats = [&] { return compiled.stats(); };
   explain = [&] { compiled.explain(); };
-  EXPECT_TRUE(compiled(rows(2)).equal(rows(2) * 2));
+  EXPECT_THAT(compiled(rows(2)), BitEqual(rows(2) * 2));
   EXPECT_EQ(compiled.stats().compiles, 1);
   EXPECT_EQ(compiled.explain().stats.compiles, 1);
 }

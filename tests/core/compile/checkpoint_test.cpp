@@ -6,12 +6,17 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 at::Tensor two_layers(const at::Tensor& x, const at::Tensor& w) {
   const auto layer = [w](const at::Tensor& h) { return at::dropout(h.matmul(w).relu(), 0.3, true); };
@@ -32,7 +37,7 @@ TEST(CompiledCheckpoint, IsPartOfTheGraph) {
     auto compiled = compile(two_layers, {.backend = backend, .fullgraph = true});
     for (const std::int64_t rows : {3, 3, 5, 7}) {
       const auto found = trained(compiled, rows), expected = trained(two_layers, rows);
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << backend << rows << i;
+      EXPECT_THAT(found, BitEqual(expected)) << backend << rows;
     }
     EXPECT_EQ(compiled.stats().eager_calls, 0);
     EXPECT_EQ(compiled.stats().compiles, 2);

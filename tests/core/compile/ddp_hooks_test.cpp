@@ -10,6 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
@@ -17,10 +18,13 @@
 #include <rehearse/compile/module_hooks.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
@@ -251,12 +255,12 @@ TEST(DdpHooks, ResultsGradientsAndCalls_AreEagerDdps) {
       SCOPED_TRACE(std::string(form.name) + ": " + way.text);
       rehearse_test::run_ranks({.ranks = 2}, [&](RankContext& ctx) {
         const auto expected = train_eager(ctx, form, way), found = train_compiled(ctx, form, way);
-        EXPECT_TRUE(rehearse_test::same_bits(found.outputs, expected.outputs)) << "outputs";
-        EXPECT_TRUE(rehearse_test::same_bits(found.gradients, expected.gradients)) << "gradients";
-        EXPECT_TRUE(rehearse_test::same_bits(found.counts, expected.counts)) << "calls of hooks";
-        EXPECT_TRUE(rehearse_test::same_bits(found.parameters, expected.parameters)) << "parameters";
+        EXPECT_THAT(found.outputs, BitEqual(expected.outputs)) << "outputs";
+        EXPECT_THAT(found.gradients, BitEqual(expected.gradients)) << "gradients";
+        EXPECT_THAT(found.counts, BitEqual(expected.counts)) << "calls of hooks";
+        EXPECT_THAT(found.parameters, BitEqual(expected.parameters)) << "parameters";
         const at::Tensor calls = at::tensor(form.calls) * kHookedSteps;
-        EXPECT_TRUE(expected.counts.at(2 * kHookedSteps - 2).equal(calls)) << expected.counts.at(2 * kHookedSteps - 2);
+        EXPECT_THAT(expected.counts.at(2 * kHookedSteps - 2), BitEqual(calls));
       });
     }
   }

@@ -13,10 +13,13 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // Both branches use all parameters.
 struct ReadingImpl : torch::nn::Module {
@@ -48,12 +51,12 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend, int compiles, 
     const at::Tensor found = compiled(x);
     at::manual_seed(static_cast<std::uint64_t>(step));
     const at::Tensor expected = ddp_eager(x);
-    EXPECT_TRUE(found.equal(expected)) << "step " << step;
+    EXPECT_THAT(found, BitEqual(expected)) << "step " << step;
     found.sum().backward();
     expected.sum().backward();
     const auto mine = rehearse_test::gradient_copies(net->parameters());
     const auto theirs = rehearse_test::gradient_copies(eager->parameters());
-    EXPECT_TRUE(rehearse_test::same_bits(mine, theirs)) << "step " << step;
+    EXPECT_THAT(mine, BitEqual(theirs)) << "step " << step;
     net->zero_grad();
     eager->zero_grad();
   }
@@ -119,11 +122,11 @@ void expect_routed_like_eager_ddp(RankContext& ctx, const char* backend, int for
   for (int step = 0; step < 8; ++step) {
     const at::Tensor x = rehearse_test::values({3, 8}, step / 2 * 3 + ctx.rank(), at::kFloat).sin();
     const at::Tensor found = compiled(x), expected = ddp_eager(x);
-    EXPECT_TRUE(found.equal(expected)) << "step " << step;
+    EXPECT_THAT(found, BitEqual(expected)) << "step " << step;
     found.sum().backward();
     expected.sum().backward();
-    EXPECT_TRUE(rehearse_test::same_bits(rehearse_test::gradient_copies(net->parameters()),
-                                         rehearse_test::gradient_copies(eager->parameters())))
+    EXPECT_THAT(rehearse_test::gradient_copies(net->parameters()),
+                BitEqual(rehearse_test::gradient_copies(eager->parameters())))
         << "step " << step;
     net->zero_grad();
     eager->zero_grad();
@@ -166,10 +169,10 @@ TEST(DdpReads, ABackwardThatBeginsAtAChangedArgument) {
         x.sum().backward();
         return leaf.grad();
       };
-      EXPECT_TRUE(gradient(ddp).equal(at::zeros({4})));
+      EXPECT_THAT(gradient(ddp), BitEqual(at::zeros({4})));
       auto compiled = compile(ddp);
       if (returns_it) {
-        EXPECT_TRUE(gradient(compiled).equal(at::zeros({4})));
+        EXPECT_THAT(gradient(compiled), BitEqual(at::zeros({4})));
       } else {
         EXPECT_THAT([&] { gradient(compiled); },
                     testing::ThrowsMessage<std::exception>(testing::HasSubstr("to mark a variable ready only once")));

@@ -9,6 +9,7 @@
 #include <rehearse/compile/mark_dynamic.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/recompile_counts.h"
 
 // This function is outside namespace rehearse, because without line tables, reports take the functions of that
@@ -23,6 +24,7 @@ at::Tensor twice(const at::Tensor& x) { return (x + x) * 1; }
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using user::twice;
 
 using ::testing::ElementsAre;
@@ -56,7 +58,7 @@ TEST(Explain, RefusedCodeRunsAsItIs) {
     return w.grad();
   };
   auto compiled = compile(differentiates, {.backend = "eager"});
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 2.0)));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 2.0)));
   EXPECT_EQ(compiled.stats().eager_calls, 3);
   EXPECT_EQ(compiled.stats().compiles, 0);
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("backward() or grad()"));
@@ -85,7 +87,7 @@ TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
     return x * 2;
   });
   EXPECT_THROW(compiled(at::ones({2, 2})), std::domain_error);
-  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 2.0)));
+  EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 2.0)));
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
@@ -148,7 +150,7 @@ TEST(MarkDynamic, WhatOnlyBoundsTheSize_IsNone) {
   for (const std::int64_t rows : {4, 7}) {
     const at::Tensor x = at::ones({rows, 2});
     mark_dynamic(x, 0);
-    EXPECT_TRUE(compiled(x).equal(x * 2));
+    EXPECT_THAT(compiled(x), BitEqual(x * 2));
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
@@ -183,7 +185,7 @@ TEST(Parameters, ChangesOfKindAreGuarded) {
 TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   auto inner = compile(twice, {.backend = "eager"});
   auto outer = compile([&](const at::Tensor& x) { return inner(x) + 1; }, {.backend = "eager"});
-  EXPECT_TRUE(outer(at::ones({2})).equal(at::full({2}, 3.0)));
+  EXPECT_THAT(outer(at::ones({2})), BitEqual(at::full({2}, 3.0)));
   EXPECT_EQ(inner.stats().calls, 0);
   EXPECT_EQ(outer.stats().compiles, 1);
 }
@@ -196,8 +198,8 @@ TEST(Results, AnyTreeOfValuesComesBack) {
   for (const std::int64_t n : {4, 5, 6}) {
     const at::Tensor x = at::ones({n});
     const auto [plus, list, none, size, text] = compiled(x);
-    EXPECT_TRUE(plus.equal(x + 1));
-    EXPECT_TRUE(list[0].equal(x * 2));
+    EXPECT_THAT(plus, BitEqual(x + 1));
+    EXPECT_THAT(list[0], BitEqual(x * 2));
     EXPECT_TRUE(list[1].is_same(x));
     EXPECT_FALSE(none->defined());
     EXPECT_EQ(size, 2 * n);
@@ -209,7 +211,7 @@ TEST(Results, AnyTreeOfValuesComesBack) {
   const at::Tensor x = at::zeros({3});
   in_place(x);
   in_place(x);
-  EXPECT_TRUE(x.equal(at::full({3}, 2.0)));
+  EXPECT_THAT(x, BitEqual(at::full({3}, 2.0)));
 }
 
 }  // namespace

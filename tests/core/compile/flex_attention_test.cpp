@@ -16,11 +16,13 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/explanation.h>
 
+#include "bit_equal.h"
 #include "core/compile/error_of.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -101,13 +103,13 @@ TEST(FlexAttention, CapturedOne_IsANodeAndEqual) {
       const Attended at, same;
       const at::Tensor found = compiled(at.query, at.key, at.value, at.slopes);
       const at::Tensor expected = masked_alibi(same.query, same.key, same.value, same.slopes);
-      EXPECT_TRUE(found.equal(expected)) << backend;
+      EXPECT_THAT(found, BitEqual(expected)) << backend;
       found.square().sum().backward();
       expected.square().sum().backward();
-      EXPECT_TRUE(at.query.grad().equal(same.query.grad())) << backend;
-      EXPECT_TRUE(at.key.grad().equal(same.key.grad())) << backend;
-      EXPECT_TRUE(at.value.grad().equal(same.value.grad())) << backend;
-      EXPECT_TRUE(at.slopes.grad().equal(same.slopes.grad())) << backend;
+      EXPECT_THAT(at.query.grad(), BitEqual(same.query.grad())) << backend;
+      EXPECT_THAT(at.key.grad(), BitEqual(same.key.grad())) << backend;
+      EXPECT_THAT(at.value.grad(), BitEqual(same.value.grad())) << backend;
+      EXPECT_THAT(at.slopes.grad(), BitEqual(same.slopes.grad())) << backend;
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
     EXPECT_THAT(compiled.explain().pieces().at(0).text, HasSubstr("torch.ops.higher_order.wrap"));
@@ -119,7 +121,7 @@ TEST(FlexAttention, OfSizesThatVary) {
   for (const int rows : {7, 9, 13}) {
     const auto make = [&](int width) { return waves({rows + 10, 4, rows, width}, 0.3); };
     const at::Tensor slopes = waves({4}, 0.9);
-    EXPECT_TRUE(compiled(make(3), make(3), make(5), slopes).equal(masked_alibi(make(3), make(3), make(5), slopes)));
+    EXPECT_THAT(compiled(make(3), make(3), make(5), slopes), BitEqual(masked_alibi(make(3), make(3), make(5), slopes)));
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
 }

@@ -21,11 +21,13 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "core/compile/error_of.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
@@ -57,20 +59,20 @@ TEST(ModuleHooks, GetGradientsOfInputsAndOutputs) {
   const at::Tensor weight = layer->module().weight.detach();
   layer->register_full_backward_pre_hook([](auto&, Tensors& grad_outputs) {
     ASSERT_EQ(grad_outputs.size(), 1);
-    EXPECT_TRUE(grad_outputs[0].equal(at::ones({4, 2})));
+    EXPECT_THAT(grad_outputs[0], BitEqual(at::ones({4, 2})));
     grad_outputs[0] = grad_outputs[0] * 2;
   });
   layer->register_full_backward_hook(
       [&](torch::nn::LinearImpl& module, Tensors& grad_inputs, const Tensors& grad_outputs) {
         EXPECT_EQ(&module, &layer->module());
-        EXPECT_TRUE(grad_outputs.at(0).equal(at::full({4, 2}, 2.)));
-        EXPECT_TRUE(grad_inputs.at(0).equal(at::full({4, 2}, 2.).mm(weight)));
+        EXPECT_THAT(grad_outputs.at(0), BitEqual(at::full({4, 2}, 2.)));
+        EXPECT_THAT(grad_inputs.at(0), BitEqual(at::full({4, 2}, 2.).mm(weight)));
         grad_inputs[0] = grad_inputs[0] + 1;
       });
   const at::Tensor x = at::ones({4, 3}).requires_grad_();
   layer->forward(x).sum().backward();
-  EXPECT_TRUE(x.grad().equal(at::full({4, 2}, 2.).mm(weight) + 1));
-  EXPECT_TRUE(layer->module().bias.grad().equal(at::full({2}, 8.)));
+  EXPECT_THAT(x.grad(), BitEqual(at::full({4, 2}, 2.).mm(weight) + 1));
+  EXPECT_THAT(layer->module().bias.grad(), BitEqual(at::full({2}, 8.)));
 }
 
 TEST(ModuleHooks, ForwardHooksReplaceTensors) {
@@ -79,7 +81,7 @@ TEST(ModuleHooks, ForwardHooksReplaceTensors) {
   layer->register_forward_hook(
       [](auto&, const Tensors& inputs, Tensors& outputs) { outputs[0] = outputs[0] + inputs[0].sum(); });
   const at::Tensor x = at::ones({4, 3});
-  EXPECT_TRUE(layer->forward(x).equal(layer->module().forward(x * 2) + 24));
+  EXPECT_THAT(layer->forward(x), BitEqual(layer->module().forward(x * 2) + 24));
 }
 
 TEST(ModuleHooks, AreRemovedByTheirHandles) {
@@ -108,14 +110,14 @@ TEST(ModuleHooks, OfSeveralInputsAndOutputs) {
     ++calls;
     ASSERT_EQ(grad_inputs.size(), 2);
     ASSERT_EQ(grad_outputs.size(), 2);
-    EXPECT_TRUE(grad_outputs[0].equal(at::ones({3})));
-    EXPECT_TRUE(grad_outputs[1].equal(at::zeros({3})));
+    EXPECT_THAT(grad_outputs[0], BitEqual(at::ones({3})));
+    EXPECT_THAT(grad_outputs[1], BitEqual(at::zeros({3})));
     EXPECT_FALSE(grad_inputs[1].defined());
     grad_inputs[0] = grad_inputs[0] * 5;
   });
   const at::Tensor a = at::ones({3}).requires_grad_(), b = at::full({3}, 3.);
   std::get<0>(two.forward(a, b)).sum().backward();
-  EXPECT_TRUE(a.grad().equal(at::full({3}, 15.)));
+  EXPECT_THAT(a.grad(), BitEqual(at::full({3}, 15.)));
   EXPECT_EQ(calls, 1);
 
   auto compiled = compile([&](const at::Tensor& x, const at::Tensor& y) { return std::get<0>(two.forward(x, y)); },
@@ -183,7 +185,7 @@ TEST(ModuleHooks, RegisteringCompilesAnew) {
       const at::Tensor x = at::randn({4, 3}).requires_grad_(), same = x.detach().requires_grad_();
       compiled(x).square().sum().backward();
       layer->forward(same).square().sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend << call;
     }
     EXPECT_EQ(compiled.stats().compiles, 3) << backend;
   }
@@ -216,12 +218,12 @@ TEST(ModuleHooks, CompiledLikeEager) {
     for (const int rows : {4, 4, 5, 6}) {
       const at::Tensor x = at::randn({rows, 3}).requires_grad_(), same = x.detach().requires_grad_();
       const at::Tensor found = compiled(x), expected = eager->forward(same);
-      EXPECT_TRUE(found.equal(expected)) << backend;
+      EXPECT_THAT(found, BitEqual(expected)) << backend;
       found.square().sum().backward();
       expected.square().sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend;
       for (std::size_t i = 0; i < net->parameters().size(); ++i) {
-        EXPECT_TRUE(net->parameters()[i].grad().equal(eager->parameters()[i].grad())) << backend << i;
+        EXPECT_THAT(net->parameters()[i].grad(), BitEqual(eager->parameters()[i].grad())) << backend << i;
       }
     }
     EXPECT_EQ(compiled.stats().compiles, 2) << backend;
@@ -251,7 +253,7 @@ TEST(ModuleHooks, InAFunction) {
       compiled(x).backward();
       EXPECT_EQ(calls.item<std::int64_t>(), before + 2) << backend;
       function(same).backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend << call;
     }
   }
 }
@@ -285,8 +287,8 @@ TEST(TensorHooksUnderDdp, StayWithTheirTensor) {
       const at::Tensor found = net->first->weight.grad().clone();
       net->zero_grad();
       net->forward(same).sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << early;
-      EXPECT_TRUE(found.equal(net->first->weight.grad())) << early;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << early;
+      EXPECT_THAT(found, BitEqual(net->first->weight.grad())) << early;
       net->zero_grad();
     }
     const auto entry = compiled.explain().entries.at(0);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
@@ -11,8 +12,12 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 void run_world(int ranks, const World::Body& body) {
   World world({.ranks = ranks});
@@ -44,7 +49,7 @@ TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   run_world(2, [](RankContext&) {
     const auto slow = std::make_shared<SlowBackend>();
     auto compiled = compile([](const at::Tensor& x) { return x * 2; }, {.backend = slow, .verify = Verify::Never});
-    const auto call = [&] { EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0))); };
+    const auto call = [&] { EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.0))); };
     std::thread first(call), second(call);
     call();
     first.join();
@@ -61,7 +66,7 @@ TEST(RankCache, EachRankOfEachWorldHasItsOwn) {
   for (int world = 0; world < 2; ++world) {
     run_world(3, [&](RankContext& ctx) {
       for (int call = 0; call <= ctx.rank(); ++call) {
-        EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0)));
+        EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.0)));
         exec::this_rank::yield();
       }
       EXPECT_EQ(compiled.stats().compiles, 1);
@@ -87,7 +92,7 @@ TEST(RankCache, AFailedCompilationLeavesNothing) {
     auto compiled = compile([](const at::Tensor& x) { return x * 2; }, {.backend = std::make_shared<Failing>()});
     EXPECT_THROW(compiled(at::ones({3})), std::domain_error);
     EXPECT_EQ(compiled.stats().compiles, 0);
-    EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0)));
+    EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.0)));
     EXPECT_EQ(compiled.stats().compiles, 1);
   });
 }

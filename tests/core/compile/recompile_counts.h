@@ -6,9 +6,12 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
+
+#include "bit_equal.h"
 
 namespace rehearse::compiler {
 
@@ -20,7 +23,7 @@ std::vector<int> compiles(Compiled& compiled, Function function, const std::vect
   for (const auto& args : calls) {
     const at::Tensor expected = std::apply(function, args);
     const at::Tensor found = std::apply(compiled, args);
-    EXPECT_TRUE(expected.equal(found)) << "call " << counts.size();
+    EXPECT_THAT(found, rehearse::test::BitEqual(expected)) << "call " << counts.size();
     EXPECT_EQ(expected.strides(), found.strides());
     EXPECT_EQ(expected.requires_grad(), found.requires_grad());
     counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));

@@ -16,11 +16,13 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include "bit_equal.h"
 #include "compile/aot/aot_program.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::ElementsAre;
 
 at::Tensor whole(std::vector<std::int64_t> values) { return at::tensor(values, at::kLong); }
@@ -59,8 +61,8 @@ std::vector<bool> refused(Function function, const std::vector<at::Tensor>& data
     EXPECT_EQ(mine.error, expected.error);
     EXPECT_EQ(mine.result.defined(), expected.result.defined());
     if (mine.result.defined() && expected.result.defined()) {
-      EXPECT_TRUE(mine.result.equal(expected.result)) << y;
-      EXPECT_TRUE(mine.gradient.equal(expected.gradient)) << y;
+      EXPECT_THAT(mine.result, BitEqual(expected.result)) << y;
+      EXPECT_THAT(mine.gradient, BitEqual(expected.gradient)) << y;
     }
     refused.push_back(!mine.error.empty());
   }
@@ -170,8 +172,8 @@ TEST(AotUnbacked, AFactAboutANumberOfAnEarlierPiece) {
     EXPECT_EQ(mine.error, expected.error);
     EXPECT_EQ(mine.error.empty(), number == 3);
     if (number != 3) continue;
-    EXPECT_TRUE(mine.result.equal(expected.result));
-    EXPECT_TRUE(mine.gradient.equal(expected.gradient));
+    EXPECT_THAT(mine.result, BitEqual(expected.result));
+    EXPECT_THAT(mine.gradient, BitEqual(expected.gradient));
   }
   ASSERT_EQ(aot->graphs().size(), 2U);
   for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");
@@ -192,7 +194,7 @@ TEST(AotUnbacked, ABackwardForAnotherForm) {
     const at::Tensor mine = x.grad().clone();
     x.mutable_grad().reset();
     function(x, y).backward(tangent);
-    EXPECT_TRUE(mine.equal(x.grad()));
+    EXPECT_THAT(mine, BitEqual(x.grad()));
   }
   EXPECT_EQ(aot->graphs().front()->program->backwards().recorded(), 2U);
 }

@@ -10,6 +10,7 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "bit_equal.h"
 #include "elastic_world.h"
 
 namespace rehearse::test {
@@ -48,7 +49,7 @@ TEST(Checkpoint, None_IsStepZeroAndChangesNothing) {
     Trained trained(round, 1);
     const auto before = elastic_ddp::parameters_of(trained.net);
     EXPECT_EQ(trained.checkpoint.load(), 0);
-    EXPECT_TRUE(at::equal(before, elastic_ddp::parameters_of(trained.net)));
+    EXPECT_THAT(before, BitEqual(elastic_ddp::parameters_of(trained.net)));
   });
 }
 
@@ -66,7 +67,7 @@ TEST(Checkpoint, LastOne_ComesBackWithTheOptimizer) {
     elastic::Round second(ctx, rendezvous, rendezvous.next(), 0);
     Trained again(second, 7);
     EXPECT_EQ(again.checkpoint.load(), 3);
-    EXPECT_TRUE(at::equal(again.after(3, 5), expected));
+    EXPECT_THAT(again.after(3, 5), BitEqual(expected));
   });
 }
 
@@ -84,7 +85,7 @@ TEST(Checkpoint, OfARoundThatIsOver_IsNotKept) {
     elastic::Round third(ctx, rendezvous, rendezvous.next(), 0);
     Trained loaded(third, 3);
     EXPECT_EQ(loaded.checkpoint.load(), 2);
-    EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), elastic_ddp::parameters_of(current.net)));
+    EXPECT_THAT(elastic_ddp::parameters_of(loaded.net), BitEqual(elastic_ddp::parameters_of(current.net)));
   });
 }
 
@@ -127,7 +128,7 @@ TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
     };
     Trained loaded(second, 2, c10::make_intrusive<WatchedStore>(ctx.store(), save));
     EXPECT_EQ(loaded.checkpoint.load(), 2);
-    EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), elastic_ddp::parameters_of(late.net)));
+    EXPECT_THAT(elastic_ddp::parameters_of(loaded.net), BitEqual(elastic_ddp::parameters_of(late.net)));
   });
 }
 
@@ -150,7 +151,7 @@ TEST(Checkpoint, ReplacedByALateRankWhileOthersLoad_IsTheSameOnAll) {
       late.net->hidden->bias.add_(1);
       late.checkpoint.save(2);
     }
-    EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), expected));
+    EXPECT_THAT(elastic_ddp::parameters_of(loaded.net), BitEqual(expected));
   });
 }
 

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
 #include "elastic_ddp/training.h"
 
 namespace rehearse::test {
@@ -62,7 +64,7 @@ inline void expect_all_have(const ElasticRun& run, const at::Tensor& expected, c
   for (std::size_t rank = 0; rank < run.parameters.size(); ++rank) {
     const auto& found = run.parameters[rank];
     ASSERT_TRUE(found.defined()) << faults << ": rank " << rank;
-    EXPECT_TRUE(at::equal(found, expected)) << faults << ": rank " << rank << "\n" << found << "\n" << expected;
+    EXPECT_THAT(found, rehearse::test::BitEqual(expected)) << faults << ": rank " << rank;
   }
 }
 

@@ -3,6 +3,7 @@
 // the bit.
 #include <fmt/format.h>
 
+#include "bit_equal.h"
 #include "elastic_world.h"
 
 namespace rehearse::test {
@@ -14,7 +15,7 @@ const elastic_ddp::Job kJob{.steps = 3, .rows = 6, .save_every = 1};
 at::Tensor without_faults(const elastic_ddp::Job& job, int ranks = kRanks) {
   const auto run = run_elastic(elastic_world({}, ranks), job);
   EXPECT_EQ(run.report.verdict, Verdict::ok) << run.report.headline;
-  for (const auto& parameters : run.parameters) EXPECT_TRUE(at::equal(parameters, run.parameters[0]));
+  for (const auto& parameters : run.parameters) EXPECT_THAT(parameters, BitEqual(run.parameters[0]));
   return run.parameters[0];
 }
 

@@ -9,8 +9,10 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "elastic_ddp/training.h"
 #include "elastic_fsdp/training.h"
 #include "process_job.h"
@@ -27,13 +29,13 @@ at::Tensor train_replicas(BareContext& context) {
 
 TEST(KilledProcess, StartedAgain_EndsAsWithoutTheKill) {
   const auto expected = Processes("replicas", kReplicas).run();
-  for (const auto& parameters : expected) EXPECT_TRUE(at::equal(parameters, expected[0]));
+  for (const auto& parameters : expected) EXPECT_THAT(parameters, BitEqual(expected[0]));
   const std::vector<std::pair<int, int>> kills{{0, 1}, {1, 3}, {1, 0}, {0, 2}};
   for (const auto& [victim, step] : kills) {
     Processes processes("replicas", kReplicas);
     const auto parameters = processes.run({.rank = victim, .step = step});
     EXPECT_EQ(processes.kills(), 1);
-    for (const auto& found : parameters) EXPECT_TRUE(at::equal(found, expected[0])) << victim << " in step " << step;
+    for (const auto& found : parameters) EXPECT_THAT(found, BitEqual(expected[0])) << victim << " in step " << step;
   }
 }
 
@@ -74,7 +76,7 @@ TEST(KilledProcess, OfAShardedJob_LeavesTheOthersToGoOn) {
       ASSERT_EQ(left[rank].defined(), rank != kill.rank) << rank;
       if (rank != kill.rank) others.emplace_back(left[rank]);
     }
-    EXPECT_TRUE(at::equal(others[0].parameters, others[1].parameters));
+    EXPECT_THAT(others[0].parameters, BitEqual(others[1].parameters));
     EXPECT_EQ(others[0].took_up, others[1].took_up);
     EXPECT_TRUE(at::allclose(others[0].parameters, expected.parameters, 1e-13, 0));
     later += others[0].took_up > 0 ? 1 : 0;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "bit_equal.h"
 #include "elastic_fsdp/training.h"
 #include "elastic_world.h"
 
@@ -82,7 +83,7 @@ int crash_everywhere(int ranks, const std::string& how) {
         const auto& found = run.parameters[static_cast<std::size_t>(rank)];
         EXPECT_EQ(found.defined(), rank != lost) << fault;
         if (!found.defined() || rank == lost) continue;
-        EXPECT_TRUE(at::equal(found, expected)) << fault << ": rank " << rank;
+        EXPECT_THAT(found, BitEqual(expected)) << fault << ": rank " << rank;
         EXPECT_LT(difference(found, without), 1e-14) << fault << ": rank " << rank;
       }
     }
@@ -148,7 +149,7 @@ TEST(ShardedShrink, EachSchedule_EndsAsTwoWould) {
     EXPECT_EQ(run.report.verdict, Verdict::ok) << seed << ": " << run.report.headline;
     for (const std::size_t rank : {1, 2}) {
       ASSERT_TRUE(run.parameters[rank].defined()) << seed;
-      EXPECT_TRUE(at::equal(run.parameters[rank], of_fewer_from(3, run.took_up_last(), 0))) << seed;
+      EXPECT_THAT(run.parameters[rank], BitEqual(of_fewer_from(3, run.took_up_last(), 0))) << seed;
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "bit_equal.h"
 #include "elastic_world.h"
 
 namespace rehearse::test {
@@ -61,7 +62,7 @@ TEST(Shrink, EveryCrash_EndsAsARunOfSoManyRanks) {
         const auto& found = run.parameters[static_cast<std::size_t>(rank)];
         ASSERT_EQ(found.defined(), rank != lost) << fault;
         if (rank == lost) continue;
-        EXPECT_TRUE(at::equal(found, expected)) << fault << ": rank " << rank;
+        EXPECT_THAT(found, BitEqual(expected)) << fault << ": rank " << rank;
       }
     }
   }
@@ -87,7 +88,7 @@ TEST(Shrink, RankThatComesBackTooLate_LearnsOfIt) {
   EXPECT_EQ(run.report.verdict, Verdict::ok) << run.report.headline;
   EXPECT_EQ(run.report.rank_lines[1].state, RankOutcome::returned);
   EXPECT_FALSE(run.parameters[1].defined());
-  EXPECT_TRUE(at::equal(run.parameters[0], of_fewer_from(run.took_up_last(), 1)));
+  EXPECT_THAT(run.parameters[0], BitEqual(of_fewer_from(run.took_up_last(), 1)));
 }
 
 TEST(Survival, RankThatNeverComesBack_IsMissed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a job may run elastically more than once. Each run has rounds and checkpoints of its own, and a rank that
 // is lost in the second run comes back to that run.
+#include "bit_equal.h"
 #include "elastic_world.h"
 
 namespace rehearse::test {
@@ -35,7 +36,7 @@ TEST(TwoRuns, BothAreMade) {
     ASSERT_TRUE(runs.first[rank].defined());
     ASSERT_TRUE(runs.second[rank].defined());
     EXPECT_FALSE(at::equal(runs.first[rank], runs.second[rank]));
-    EXPECT_TRUE(at::equal(runs.second[rank], runs.second[0]));
+    EXPECT_THAT(runs.second[rank], BitEqual(runs.second[0]));
   }
 }
 
@@ -50,7 +51,7 @@ TEST(TwoRuns, ACrashInTheSecond_IsSurvivedThere) {
     EXPECT_EQ(runs.report.verdict, Verdict::ok) << fault << ": " << runs.report.headline;
     for (int rank = 0; rank < kRanksOfBoth; ++rank) {
       ASSERT_TRUE(runs.second[rank].defined()) << fault;
-      EXPECT_TRUE(at::equal(runs.second[rank], expected.second[rank])) << fault;
+      EXPECT_THAT(runs.second[rank], BitEqual(expected.second[rank])) << fault;
     }
   }
   EXPECT_EQ(fired, kCalls);

@@ -5,14 +5,18 @@
 #include <stdexcept>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
 #include "core/comm/whole_world.h"
 
 namespace rehearse {
 namespace {
+
+using rehearse::test::BitEqual;
 
 constexpr int kRanks = 4;
 
@@ -22,7 +26,7 @@ at::Tensor of(int rank, at::ArrayRef<double> factors) { return at::tensor(factor
 void on_ranks(const World::Body& body) { comm::on_ranks(kRanks, body); }
 
 void expect(const at::Tensor& found, at::ArrayRef<double> wanted) {
-  EXPECT_TRUE(at::equal(found, at::tensor(wanted))) << "rank " << exec::this_rank::rank() << ": " << found;
+  EXPECT_THAT(found, BitEqual(at::tensor(wanted))) << "rank " << exec::this_rank::rank();
 }
 
 TEST(GroupCalls, AllReduce_IsTheSumOrWhatIsAskedFor) {

@@ -7,10 +7,15 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "bit_equal.h"
 
 namespace rehearse {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // A context that only records its calls.
 class NotingContext final : public RankContext {
@@ -89,7 +94,7 @@ TEST(RankContext, Result_IsACopyOnTheCpu) {
   ASSERT_EQ(context.results.size(), 1u);
   EXPECT_EQ(context.results[0].first, "loss");
   EXPECT_FALSE(context.results[0].second.requires_grad());
-  EXPECT_TRUE(at::equal(context.results[0].second, at::ones({2})));
+  EXPECT_THAT(context.results[0].second, BitEqual(at::ones({2})));
 }
 
 TEST(RankContext, Local_OneOfEachTypeAlsoWhenItCannotBeCopied) {

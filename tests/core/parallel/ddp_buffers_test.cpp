@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Buffers follow those of rank 0.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <torch/nn/modules/batchnorm.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace {
@@ -11,6 +13,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 
 // Keeps a copy of running_mean from the start of forward(): after DDP's broadcast, before the module's own update.
 struct NormImpl : torch::nn::Module {
@@ -39,7 +42,7 @@ TEST(DdpBuffers, RunningMean_FollowsRankZero) {
     });
     for (int rank = 1; rank < 3; ++rank) {
       EXPECT_FALSE(at::equal(after_first[rank], after_first[0]));
-      EXPECT_TRUE(at::equal(before_last[rank], after_first[broadcast ? 0 : rank]));
+      EXPECT_THAT(before_last[rank], BitEqual(after_first[broadcast ? 0 : rank]));
     }
   }
 }

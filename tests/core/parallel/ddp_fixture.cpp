@@ -65,30 +65,18 @@ std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameter
   return copies(gradients);
 }
 
-namespace {
-
-template <class Same>
-::testing::AssertionResult compare(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, Same&& same) {
+::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, double tolerance) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " tensors and " << b.size();
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!a[i].defined() && !b[i].defined()) continue;
     if (!a[i].defined() || !b[i].defined()) return ::testing::AssertionFailure() << "tensor " << i << " undefined";
-    if (a[i].sizes() == b[i].sizes() && a[i].scalar_type() == b[i].scalar_type() && same(a[i], b[i])) continue;
+    if (a[i].sizes() == b[i].sizes() && a[i].scalar_type() == b[i].scalar_type() &&
+        at::allclose(a[i], b[i], /*rtol=*/tolerance, /*atol=*/tolerance)) {
+      continue;
+    }
     return ::testing::AssertionFailure() << "tensor " << i << " differs:\n" << a[i] << "\nand\n" << b[i];
   }
   return ::testing::AssertionSuccess();
-}
-
-}  // namespace
-
-::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  return compare(a, b, [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
-}
-
-::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, double tolerance) {
-  return compare(a, b, [&](const at::Tensor& x, const at::Tensor& y) {
-    return at::allclose(x, y, /*rtol=*/tolerance, /*atol=*/tolerance);
-  });
 }
 
 void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {

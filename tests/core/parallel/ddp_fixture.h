@@ -42,9 +42,8 @@ void descend(const std::vector<at::Tensor>& parameters, double rate);
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
 std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined ones stay undefined
 
-// Compares dtypes, sizes and values: same_bits() exactly (by at::equal()), close() within `tolerance`. Two undefined
-// tensors count as equal.
-::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
+// Compares dtypes, sizes and, within `tolerance`, values. Two undefined tensors count as equal. BitEqual() of
+// "bit_equal.h" compares bits.
 ::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
                                  double tolerance = 1e-12);
 

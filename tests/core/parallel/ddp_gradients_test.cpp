@@ -2,8 +2,10 @@
 // After backward, each rank's gradients are those of one process with the whole batch, whatever the schedule.
 #include <tuple>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace {
@@ -12,6 +14,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::DistributedDataParallelOptions;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 
 constexpr int kSteps = 4;
 constexpr double kRate = 0.0625;
@@ -68,7 +71,7 @@ void expect_whole_batch(int ranks, const DistributedDataParallelOptions& options
       EXPECT_TRUE(close(results[0].gradients[step], expected.gradients[step])) << "step " << step;
     }
     EXPECT_TRUE(close(results[0].parameters, expected.parameters));
-    for (const auto& result : results) EXPECT_TRUE(same_bits(result.parameters, results[0].parameters));
+    for (const auto& result : results) EXPECT_THAT(result.parameters, BitEqual(results[0].parameters));
   }
 }
 
@@ -102,7 +105,7 @@ TEST(DdpGradientsExact, IntegersOnPowersOfTwo_NoRounding) {
       fill(*replica);
       DistributedDataParallel ddp(replica, ctx.group());
       ddp(batch_of(ctx.rank(), 0)).sum().backward();
-      EXPECT_TRUE(same_bits(gradient_copies(ddp.parameters()), expected)) << ranks << " ranks";
+      EXPECT_THAT(gradient_copies(ddp.parameters()), BitEqual(expected)) << ranks << " ranks";
     });
   }
 }
@@ -121,7 +124,7 @@ TEST(DdpSchedules, SeedsAndSchedulers_SameBits) {
         descend(ddp.parameters(), 0.1);
       }
       if (first.empty()) first = copies(ddp.parameters());
-      EXPECT_TRUE(same_bits(ddp.parameters(), first)) << "seed " << seed << ", rank " << ctx.rank();
+      EXPECT_THAT(ddp.parameters(), BitEqual(first)) << "seed " << seed << ", rank " << ctx.rank();
     });
   };
   train_with(1, rehearse::Schedule::round_robin);
@@ -131,7 +134,6 @@ TEST(DdpSchedules, SeedsAndSchedulers_SameBits) {
 TEST(DdpSchedules, Ranks256_ReplicasStayEqual) {
   constexpr int kRanks = 256;
   at::Tensor first;
-  int equal = 0;
   run_ranks({.ranks = kRanks, .stack_bytes = 1 << 20}, [&](RankContext& ctx) {
     Mlp net;
     fill(*net, ctx.rank());
@@ -143,9 +145,8 @@ TEST(DdpSchedules, Ranks256_ReplicasStayEqual) {
     }
     const auto flat = at::cat({net->first->weight.detach().flatten(), net->third->bias.detach()});
     if (!first.defined()) first = flat;
-    equal += at::equal(flat, first);
+    EXPECT_THAT(flat, BitEqual(first));
   });
-  EXPECT_EQ(equal, kRanks);
 }
 
 // The backward suspends in the hook, in the middle of autograd's work and before the reducer's all-reduces.

@@ -8,6 +8,7 @@
 #include <rehearse/parallel/comm_hooks.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 #include "core/parallel/recorded/recorded_models.h"
 
@@ -16,6 +17,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using Options = rehearse::DistributedDataParallelOptions;
 
@@ -141,7 +143,7 @@ TEST(DdpMixedPrecision, Dtypes_OfParametersInputsAndBuffers) {
       EXPECT_EQ(output.scalar_type(), at::kBFloat16);
       output.sum().backward();
       EXPECT_EQ(net->weight.scalar_type(), at::kFloat);
-      EXPECT_TRUE(at::equal(net->weight.grad(), at::full({3}, 1.5f)));
+      EXPECT_THAT(net->weight.grad(), BitEqual(at::full({3}, 1.5f)));
       ddp.zero_grad();
     }
     EXPECT_EQ(parts[0].scalar_type(), at::kDouble);
@@ -181,7 +183,7 @@ TEST(DdpMixedPrecision, Join_EndsWithEqualParametersInFull) {
       by_max.reduceOp = c10d::ReduceOp::MAX;
       ctx.group()->allreduce(lowest, by_min)->wait();
       ctx.group()->allreduce(highest, by_max)->wait();
-      EXPECT_TRUE(at::equal(lowest[0], highest[0]));
+      EXPECT_THAT(lowest[0], BitEqual(highest[0]));
     }
   });
 }

@@ -8,6 +8,7 @@
 #include <rehearse/parallel/comm_hooks.h>
 #include <rehearse/parallel/power_sgd.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace {
@@ -16,6 +17,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using rehearse::parallel::PowerSgd;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using Options = rehearse::DistributedDataParallelOptions;
 
@@ -176,7 +178,7 @@ TEST(DdpHooks, PowerSgdOfZeros_StaysZero) {
       ddp.zero_grad();
       (ddp(batch_of(ctx.rank(), step)) * 0).sum().backward();
     }
-    for (const auto& gradient : gradient_copies(net->parameters())) EXPECT_TRUE(at::equal(gradient, gradient * 0));
+    for (const auto& gradient : gradient_copies(net->parameters())) EXPECT_THAT(gradient, BitEqual(gradient * 0));
     EXPECT_THAT(error_of<c10::ValueError>([&] { PowerSgd(ctx.group(), {.start_power_sgd_iter = 1}); }),
                 HasSubstr("Expect `start_power_sgd_iter` > 1 if `use_error_feedback` or `warm_start` is enabled"));
     EXPECT_THAT(error_of<c10::ValueError>([&] { PowerSgd(ctx.group(), {.matrix_approximation_rank = 0}); }),

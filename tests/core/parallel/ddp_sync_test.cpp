@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/linear.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace {
@@ -21,6 +22,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using rehearse::Verdict;
+using rehearse::test::BitEqual;
 using ::testing::Conditional;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -71,7 +73,7 @@ std::uint64_t operations_with(int more) {
     for (int step = 0; step < more; ++step) {
       ddp(batch_of(ctx.rank(), step)).sum().backward();
       alone(batch_of(ctx.rank(), step)).sum().backward();
-      EXPECT_TRUE(same_bits(gradient_copies(net->parameters()), gradient_copies(alone->parameters())));
+      EXPECT_THAT(gradient_copies(net->parameters()), BitEqual(gradient_copies(alone->parameters())));
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << brief(report);

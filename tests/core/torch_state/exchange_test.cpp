@@ -13,22 +13,26 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "bit_equal.h"
 #include "core/torch_state/hand_fibers.h"
 #include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::torch_state {
 namespace {
 
+using rehearse::test::BitEqual;
+
 void run_backward() {
   const at::Tensor a = at::ones({2, 2}).requires_grad_();
   torch::autograd::backward({(a * a).sum()}, {});
-  EXPECT_TRUE(a.grad().equal(at::full({2, 2}, 2.0)));
+  EXPECT_THAT(a.grad(), BitEqual(at::full({2, 2}, 2.0)));
 }
 
 // This thread's per-fiber variables whose value differs from that in a new thread.

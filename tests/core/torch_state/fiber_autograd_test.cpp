@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -19,8 +20,12 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/torch_state/torch_state.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::torch_state {
 namespace {
+
+using rehearse::test::BitEqual;
 
 namespace this_rank = exec::this_rank;
 
@@ -138,7 +143,7 @@ TEST_P(FiberAutograd, BackwardThatSuspendsInHooks_GivesThePlainGradients) {
     expect_all_returned(outcome);
     for (std::size_t rank = 0; rank < got.size(); ++rank) {
       ASSERT_EQ(got[rank].size(), 2u);
-      for (int k : {0, 1}) EXPECT_TRUE(got[rank][k].equal(plain[rank][k])) << "rank " << rank << " seed " << seed;
+      for (int k : {0, 1}) EXPECT_THAT(got[rank][k], BitEqual(plain[rank][k])) << "rank " << rank << " seed " << seed;
     }
   }
 }
@@ -154,7 +159,7 @@ TEST(FiberAutograd, HookThatThrowsOnOneRank_LeavesTheOthersAlone) {
       if (rank == 1) throw std::runtime_error("hook of rank 1");
     });
     torch::autograd::backward({(a * 3).sum()}, {});
-    EXPECT_TRUE(a.grad().equal(at::full({4}, 3.0)));
+    EXPECT_THAT(a.grad(), BitEqual(at::full({4}, 3.0)));
     done[static_cast<std::size_t>(rank)] = true;
   });
   EXPECT_EQ(done, (std::vector<bool>{true, false, true, true}));
@@ -175,7 +180,7 @@ TEST_P(FiberAutograd, RandomDrawsBetweenSuspensions_AreEachRanksOwn) {
         draws.push_back(at::rand({1}));
         suspend_as(rank);
       }
-      EXPECT_TRUE(at::cat(draws).equal(plain)) << "rank " << rank;
+      EXPECT_THAT(at::cat(draws), BitEqual(plain)) << "rank " << rank;
       ++compared;
     });
     expect_all_returned(outcome);
@@ -203,7 +208,7 @@ TEST_P(FiberAutograd, HelperFibers_AreThreadsOfTheirRank) {
       EXPECT_FALSE(c10::GradMode::is_enabled());
       auto generator = at::detail::createCPUGenerator(7);
       at::rand({1}, generator);
-      EXPECT_TRUE(at::rand({1}).equal(at::rand({1}, generator)));
+      EXPECT_THAT(at::rand({1}), BitEqual(at::rand({1}, generator)));
       ++compared;
     });
     expect_all_returned(outcome);

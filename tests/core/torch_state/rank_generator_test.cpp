@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "core/torch_state/hand_fibers.h"
 
 namespace rehearse::torch_state {
 namespace {
+
+using rehearse::test::BitEqual;
 
 at::Tensor draws_of_seed(std::uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
@@ -16,9 +20,9 @@ at::Tensor draws_of_seed(std::uint64_t seed) {
 TEST(RankGenerator, SameSeed_EachRankDrawsWhatAProcessWithThatSeedDraws) {
   TorchRankState state({.seed = 5});
   HandFibers fibers(state, 2);
-  fibers.run(0, [] { EXPECT_TRUE(at::rand({4}).equal(draws_of_seed(5).slice(0, 0, 4))); });
-  fibers.run(1, [] { EXPECT_TRUE(at::rand({8}).equal(draws_of_seed(5))); });
-  fibers.run(0, [] { EXPECT_TRUE(at::rand({4}).equal(draws_of_seed(5).slice(0, 4, 8))); });
+  fibers.run(0, [] { EXPECT_THAT(at::rand({4}), BitEqual(draws_of_seed(5).slice(0, 0, 4))); });
+  fibers.run(1, [] { EXPECT_THAT(at::rand({8}), BitEqual(draws_of_seed(5))); });
+  fibers.run(0, [] { EXPECT_THAT(at::rand({4}), BitEqual(draws_of_seed(5).slice(0, 4, 8))); });
 }
 
 TEST(RankGenerator, SeedsByRank_DifferBetweenRanksAndNotBetweenWorlds) {
@@ -29,8 +33,8 @@ TEST(RankGenerator, SeedsByRank_DifferBetweenRanksAndNotBetweenWorlds) {
     for (int rank : {0, 1}) fibers.run(rank, [&] { draws.push_back(at::rand({8})); });
   }
   EXPECT_FALSE(draws[0].equal(draws[1]));
-  EXPECT_TRUE(draws[0].equal(draws[2]));
-  EXPECT_TRUE(draws[1].equal(draws[3]));
+  EXPECT_THAT(draws[0], BitEqual(draws[2]));
+  EXPECT_THAT(draws[1], BitEqual(draws[3]));
 }
 
 TEST(RankGenerator, ManualSeedOnOneRank_LeavesOthersAndTheHostAlone) {
@@ -39,8 +43,8 @@ TEST(RankGenerator, ManualSeedOnOneRank_LeavesOthersAndTheHostAlone) {
   TorchRankState state({.seed = 5});
   HandFibers fibers(state, 2);
   fibers.run(0, [] { at::manual_seed(9); });
-  fibers.run(1, [] { EXPECT_TRUE(at::rand({8}).equal(draws_of_seed(5))); });
-  fibers.run(0, [] { EXPECT_TRUE(at::rand({8}).equal(draws_of_seed(9))); });
+  fibers.run(1, [] { EXPECT_THAT(at::rand({8}), BitEqual(draws_of_seed(5))); });
+  fibers.run(0, [] { EXPECT_THAT(at::rand({8}), BitEqual(draws_of_seed(9))); });
   EXPECT_EQ(at::detail::getDefaultCPUGenerator(), host);
   EXPECT_EQ(host.current_seed(), host_seed);
 }
@@ -50,7 +54,7 @@ TEST(RankGenerator, Handle_IsTheGeneratorOfAllFibersOfTheRank) {
   EXPECT_THROW(state.generator(0), std::out_of_range);
   HandFibers fibers(state, 1);
   state.generator(0).set_current_seed(11);
-  fibers.run(0, [] { EXPECT_TRUE(at::rand({8}).equal(draws_of_seed(11))); });
+  fibers.run(0, [] { EXPECT_THAT(at::rand({8}), BitEqual(draws_of_seed(11))); });
 
   std::vector<std::byte> helper(state.image_bytes()), here(state.image_bytes());
   state.create_image(helper.data(), 0, 1);
@@ -64,7 +68,7 @@ TEST(RankGenerator, NextWorldOfTheSameObject_StartsFromTheSeedAgain) {
   TorchRankState state({.seed = 5});
   for (int world = 0; world < 2; ++world) {
     HandFibers fibers(state, 1);
-    fibers.run(0, [] { EXPECT_TRUE(at::rand({8}).equal(draws_of_seed(5))); });
+    fibers.run(0, [] { EXPECT_THAT(at::rand({8}), BitEqual(draws_of_seed(5))); });
   }
 }
 

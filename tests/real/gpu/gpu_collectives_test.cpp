@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: on GPUs, every operation gives the results of the same calls in a simulation.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
 
 #include "../collective_cases.h"
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 #include "gpu_world.h"
 
 namespace rehearse::real {
 namespace {
+
+using rehearse::test::BitEqual;
 
 class GpuCollectives : public GpuWorld, public ::testing::WithParamInterface<int> {
  protected:
@@ -49,14 +53,14 @@ TEST_P(GpuCollectives, Groups_OfSomeRanksAndInAnotherOrder) {
     const auto all = ctx.new_group(backwards, "backwards");
     auto root = at::full({3}, ctx.rank(), at::TensorOptions(ctx.device()));
     all.broadcast(root, 0)->wait();
-    EXPECT_TRUE(at::equal(root.cpu(), at::full({3}, ranks - 1)));
+    EXPECT_THAT(root.cpu(), BitEqual(at::full({3}, ranks - 1)));
     for (int alone = 0; alone < ranks; ++alone) {
       const auto group = ctx.new_group({alone}, fmt::format("only {}", alone));
       EXPECT_EQ(static_cast<bool>(group), alone == ctx.rank());
       if (!group) continue;
       auto own = at::ones({2}, at::TensorOptions(ctx.device()));
       group.allreduce(own)->wait();
-      EXPECT_TRUE(at::equal(own.cpu(), at::ones({2})));
+      EXPECT_THAT(own.cpu(), BitEqual(at::ones({2})));
     }
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
@@ -71,8 +75,8 @@ TEST_P(GpuCollectives, TensorsOfTheCpu_InTheSameWorld) {
     const auto on_device = ctx.group().allreduce(device);
     on_host->wait();
     on_device->wait();
-    EXPECT_TRUE(at::equal(host, at::full({5}, ranks * (ranks + 1) / 2, at::kLong)));
-    EXPECT_TRUE(at::equal(device.cpu(), host));
+    EXPECT_THAT(host, BitEqual(at::full({5}, ranks * (ranks + 1) / 2, at::kLong)));
+    EXPECT_THAT(device.cpu(), BitEqual(host));
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
 }
@@ -101,7 +105,7 @@ TEST_P(GpuCollectives, Ddp_TrainsAsInASimulation) {
   const auto held = trained(on_gpus(GetParam()));
   const auto expected = trained({.ranks = GetParam()});
   for (const auto& of_rank : held) {
-    EXPECT_TRUE(rehearse_test::same_bits(of_rank, held.front()));
+    EXPECT_THAT(of_rank, BitEqual(held.front()));
     EXPECT_TRUE(rehearse_test::close(of_rank, expected.front(), 1e-9));
   }
 }

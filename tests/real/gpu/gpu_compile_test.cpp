@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: DDP's buckets cut a model into pieces. The compiled pieces train on GPUs as the model does in eager mode,
 // bit for bit. Storages are resized on GPUs as on the CPU.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -9,11 +10,14 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 #include "gpu_world.h"
 
 namespace rehearse::real {
 namespace {
+
+using rehearse::test::BitEqual;
 
 class GpuCompile : public GpuWorld {
  protected:
@@ -49,7 +53,7 @@ TEST_F(GpuCompile, Pieces_TrainAsTheModelDoes) {
       parameters_after([](auto& ddp) { return [&ddp](const at::Tensor& x) { return ddp.forward(x); }; });
   const auto in_pieces =
       parameters_after([](auto& ddp) { return rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true}); });
-  EXPECT_TRUE(rehearse_test::same_bits(in_pieces, as_it_is));
+  EXPECT_THAT(in_pieces, BitEqual(as_it_is));
 }
 
 // A resize keeps the first bytes, also if the stream has not written them yet.
@@ -61,7 +65,7 @@ TEST_F(GpuWorld, ResizedStorage_KeepsItsBytes) {
       x.add_(1);
       resize_storage(x, static_cast<std::int64_t>(half.nbytes()));
       resize_storage(x, static_cast<std::int64_t>(x.nbytes()));
-      EXPECT_TRUE(x.slice(0, 0, half.size(0)).equal(half + (i + 1))) << i;
+      EXPECT_THAT(x.slice(0, 0, half.size(0)), BitEqual(half + (i + 1))) << i;
     }
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -11,11 +12,13 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
 #include "gpu_world.h"
 
 namespace rehearse::real {
 namespace {
 
+using rehearse::test::BitEqual;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
@@ -138,7 +141,7 @@ TEST_F(GpuFailures, Seeds_AreARanksOwn) {
     own.push_back(at::rand({4}, at::TensorOptions(ctx.device())).cpu());
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
-  EXPECT_TRUE(at::equal(drawn[0][0], drawn[1][0]));   // all ranks begin with the world's seed
+  EXPECT_THAT(drawn[0][0], BitEqual(drawn[1][0]));    // all ranks begin with the world's seed
   EXPECT_FALSE(at::equal(drawn[0][1], drawn[1][1]));  // a rank that seeds itself seeds no other
 }
 

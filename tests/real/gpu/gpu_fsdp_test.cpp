@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -16,12 +17,14 @@
 #include <rehearse/parallel/fsdp.h>
 #include <rehearse/parallel/move_to_meta.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 #include "gpu_world.h"
 
 namespace rehearse::real {
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse_test::Mlp;
 using Tensors = std::vector<at::Tensor>;
 
@@ -124,10 +127,10 @@ TEST_F(GpuFsdp, Checkpoints_DrawTheSameTwice) {
       return weight.grad();
     };
     const at::Tensor expected = gradient_of(layers(false));
-    EXPECT_TRUE(gradient_of(layers(true)).equal(expected));
-    EXPECT_TRUE(gradient_of(compile(layers(true), {.backend = "eager", .fullgraph = true})).equal(expected));
+    EXPECT_THAT(gradient_of(layers(true)), BitEqual(expected));
+    EXPECT_THAT(gradient_of(compile(layers(true), {.backend = "eager", .fullgraph = true})), BitEqual(expected));
     const at::Tensor compiled = gradient_of(compile(layers(true), {.backend = "aot_eager", .fullgraph = true}));
-    EXPECT_TRUE(compiled.equal(expected)) << (compiled - expected).abs().max();
+    EXPECT_THAT(compiled, BitEqual(expected)) << (compiled - expected).abs().max();
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -16,10 +17,13 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
 #include "gpu_world.h"
 
 namespace rehearse::real {
 namespace {
+
+using rehearse::test::BitEqual;
 
 namespace this_rank = exec::this_rank;
 
@@ -81,7 +85,7 @@ TEST_F(GpuState, Generators_BeginWithTheSeedOfTheCpusAndAreTheRanksOwn) {
     }
     const auto second = at::rand({8}, options);
     at::manual_seed(seed);
-    EXPECT_TRUE(at::rand({8}, options).equal(first));
+    EXPECT_THAT(at::rand({8}, options), BitEqual(first));
     EXPECT_EQ(at::rand({8}, options).equal(second), ctx.rank() == 1);
   });
   EXPECT_EQ(generator(device(1)).current_seed(), hosts_seed);
@@ -99,7 +103,7 @@ TEST_F(GpuState, BackwardPass_IsTheRanksFromBeginningToEnd) {
     });
     at::mm(weight, weight).sum().backward();
     EXPECT_EQ(hooks, 1);
-    EXPECT_TRUE(weight.grad().cpu().equal(at::full({4, 4}, 8.0)));
+    EXPECT_THAT(weight.grad().cpu(), BitEqual(at::full({4, 4}, 8.0)));
   });
 }
 
@@ -133,7 +137,7 @@ c10::impl::VirtualGuardImpl cuda() { return {c10::kCUDA}; }
 INSTANTIATE_TEST_SUITE_P(
     Calls, GpuWaits,
     ::testing::Values(Wait{"Item", [](const at::Tensor& busy) { EXPECT_EQ(busy.sum().item<float>(), 4); }},
-                      Wait{"Cpu", [](const at::Tensor& busy) { EXPECT_TRUE(busy.cpu().equal(at::ones({4}))); }},
+                      Wait{"Cpu", [](const at::Tensor& busy) { EXPECT_THAT(busy.cpu(), BitEqual(at::ones({4}))); }},
                       Wait{"Stream",
                            [](const at::Tensor& busy) { cuda().synchronizeStream(cuda().getStream(busy.device())); }},
                       Wait{"Event",
@@ -159,7 +163,7 @@ std::vector<at::Tensor> gradients_of_dropout(RankContext& ctx, bool saves) {
 TEST_F(GpuState, Checkpoints_DrawTheSameValuesAgain) {
   expect_ok([](RankContext& ctx) {
     const auto saved = gradients_of_dropout(ctx, true), plain = gradients_of_dropout(ctx, false);
-    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(saved[i].equal(plain[i])) << i;
+    EXPECT_THAT(saved, BitEqual(plain));
   });
 }
 

@@ -2,8 +2,10 @@
 #include <bit>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "launched_job.h"
 
 // Contract: a job gives the same results in processes as in simulation. Its log has the same calls with the same
@@ -16,11 +18,14 @@ constexpr double kRounding = 1e-5;
 
 void expect_equal(const std::string& job, const Tensors& real, const Tensors& simulated, bool exact) {
   ASSERT_EQ(real.size(), simulated.size()) << job;
+  if (exact) {
+    EXPECT_THAT(real, BitEqual(simulated)) << job;
+    return;
+  }
   for (std::size_t i = 0; i < real.size(); ++i) {
-    EXPECT_TRUE(exact ? at::equal(real[i], simulated[i]) : at::allclose(real[i], simulated[i], kRounding))
-        << job << ", result " << i << ":\n"
-        << real[i] << "\nsimulated:\n"
-        << simulated[i];
+    EXPECT_TRUE(at::allclose(real[i], simulated[i], kRounding)) << job << ", result " << i << ":\n"
+                                                                << real[i] << "\nsimulated:\n"
+                                                                << simulated[i];
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "launched_job.h"
 
 // Contract: after a failure in one process, all remaining processes report it. Verdict, headline and exit code are
@@ -250,7 +251,7 @@ TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
   for (const auto& run : run_processes({"late"}, 3, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::ok);
     ASSERT_EQ(run.results.at("late").size(), 1U);
-    EXPECT_TRUE(at::equal(run.results.at("late")[0], at::full({2}, 3.0F)));
+    EXPECT_THAT(run.results.at("late")[0], BitEqual(at::full({2}, 3.0F)));
     EXPECT_EQ(run.output, "");  // no output about waits that end
   }
 }

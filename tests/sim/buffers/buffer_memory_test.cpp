@@ -101,7 +101,7 @@ TEST(BufferMemory, UnmappedInFlight_IsFound) {
 
 TEST(BufferMemory, BlobOfItsSize_IsNoFinding) {
   const Pages pages(true);
-  const auto report = run_checked([&](RankContext& ctx) {
+  expect_silent([&](RankContext& ctx) {
     auto value = at::zeros({1024});
     const auto all = static_cast<std::int64_t>(Pages::bytes() / sizeof(float));
     if (ctx.rank() == 1) value = at::from_blob(pages.begin() + all - 1024, {1024}, at::kFloat);
@@ -109,7 +109,6 @@ TEST(BufferMemory, BlobOfItsSize_IsNoFinding) {
     ctx.compute(std::chrono::seconds(1));
     work->wait();
   });
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 }  // namespace

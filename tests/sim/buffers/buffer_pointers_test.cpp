@@ -82,7 +82,7 @@ TEST(BufferPointers, FreedStorage_IsFoundBeforeItIsRead) {
 }
 
 TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
-  const auto report = run_checked([](RankContext& ctx) {
+  expect_silent([](RankContext& ctx) {
     Work work;
     {
       auto value = at::ones({4});
@@ -90,7 +90,6 @@ TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
     }
     work->wait();
   });
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 // The data has arrived when the rank overwrites it, but the rank has not waited. In a real job the data may come later.
@@ -129,7 +128,7 @@ TEST(BufferPointers, InputWrittenBetweenTheDataAndTheWait_IsFound) {
 }
 
 TEST(BufferPointers, WriteAfterTheWait_IsNoFinding) {
-  const auto report = run_checked([](RankContext& ctx) {
+  expect_silent([](RankContext& ctx) {
     auto value = at::ones({4});
     for (int i = 0; i < 3; ++i) {
       auto work = ctx.group().allreduce(value);
@@ -138,12 +137,11 @@ TEST(BufferPointers, WriteAfterTheWait_IsNoFinding) {
       value.data_ptr<float>()[2] = 5;
     }
   });
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 // A later call of the group writes the tensor again before the rank has waited for the first call.
 TEST(BufferPointers, CallsOneAfterTheOtherOnOneTensor_AreNoFinding) {
-  const auto report = run_checked([](RankContext& ctx) {
+  expect_silent([](RankContext& ctx) {
     auto value = at::ones({4});
     std::vector<Work> works;
     for (int i = 0; i < 5; ++i) {
@@ -152,7 +150,6 @@ TEST(BufferPointers, CallsOneAfterTheOtherOnOneTensor_AreNoFinding) {
     }
     for (const auto& work : works) work->wait();
   });
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 }  // namespace

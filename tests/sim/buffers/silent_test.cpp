@@ -15,6 +15,7 @@
 
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "checked_world.h"
 
 // Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
@@ -23,14 +24,16 @@ namespace {
 
 using namespace rehearse;
 using namespace rehearse::test;
+using rehearse::test::BitEqual;
 
 constexpr std::uint64_t kSeeds = 25;
 
-void expect_silent(const World::Body& body, int ranks = 4) {
+void expect_silent_in_all_schedules(const World::Body& body, int ranks = 4) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     auto options = checked(ranks);
     options.seed = seed;
     options.preempt = seed % 2 == 0;
+    if (seed <= 2) expect_silent(body, options);
     const auto report = run_checked(body, options);
     ASSERT_EQ(report.verdict, Verdict::ok) << seed << ": " << report.headline;
     options.check_buffers = options.check_sharing = false;
@@ -62,7 +65,7 @@ void learn(RankContext& ctx, const Work& work, int way) {
 // Includes calls of large tensors, which take longer than a later call of a small tensor.
 TEST(Silent, AllWaysToLearnOfAnEnd) {
   for (int way = 0; way < 10; ++way) {
-    expect_silent([way](RankContext& ctx) {
+    expect_silent_in_all_schedules([way](RankContext& ctx) {
       for (int step = 0; step < 3; ++step) {
         auto value = at::full({way < 5 ? 8 : 1 << 18}, static_cast<double>(ctx.rank()));
         const auto work = ctx.group().allreduce(value);
@@ -75,7 +78,7 @@ TEST(Silent, AllWaysToLearnOfAnEnd) {
 }
 
 TEST(Silent, CallbacksOfFuturesMayUseTheResult) {
-  expect_silent([](RankContext& ctx) {
+  expect_silent_in_all_schedules([](RankContext& ctx) {
     auto value = at::ones({8});
     auto work = ctx.group().allreduce(value);
     auto halves = work->getFuture()->then(
@@ -90,7 +93,7 @@ TEST(Silent, CallbacksOfFuturesMayUseTheResult) {
 }
 
 TEST(Silent, ManyInFlightBesideEachOther) {
-  expect_silent([](RankContext& ctx) {
+  expect_silent_in_all_schedules([](RankContext& ctx) {
     auto flat = at::ones({4, 16});
     std::vector<Work> works;
     for (int i = 0; i < 4; ++i) {
@@ -104,7 +107,7 @@ TEST(Silent, ManyInFlightBesideEachOther) {
 }
 
 TEST(Silent, ViewsAndShapesOfTensorsInFlight) {
-  expect_silent([](RankContext& ctx) {
+  expect_silent_in_all_schedules([](RankContext& ctx) {
     auto value = at::ones({4, 4});
     auto work = ctx.group().allreduce(value);
     auto view = value.view({16}).slice(0, 2, 8).detach();
@@ -115,7 +118,7 @@ TEST(Silent, ViewsAndShapesOfTensorsInFlight) {
 }
 
 TEST(Silent, SendsAndReceivesInARing) {
-  expect_silent([](RankContext& ctx) {
+  expect_silent_in_all_schedules([](RankContext& ctx) {
     auto mine = at::full({4}, static_cast<double>(ctx.rank())), theirs = at::zeros({4});
     const int next = (ctx.rank() + 1) % ctx.size(), before = (ctx.rank() + ctx.size() - 1) % ctx.size();
     for (int hop = 1; hop < ctx.size(); ++hop) {
@@ -133,7 +136,7 @@ TEST(Silent, SendsAndReceivesInARing) {
 TEST(Silent, BufferedSends_LeaveTheirTensorsToTheSender) {
   auto options = checked();
   options.buffered_sends = true;
-  const auto report = run_checked(
+  expect_silent(
       [](RankContext& ctx) {
         const auto value = at::full({3}, 7.0);
         if (ctx.rank() == 0) {
@@ -144,15 +147,14 @@ TEST(Silent, BufferedSends_LeaveTheirTensorsToTheSender) {
         }
         for (const double expected : {7.0, 1.0}) {
           ctx.group().recv(value, 0)->wait();
-          EXPECT_TRUE(value.equal(at::full({3}, expected)));
+          EXPECT_THAT(value, BitEqual(at::full({3}, expected)));
         }
       },
       options);
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 TEST(Silent, TwoGroupsUnderWay) {
-  expect_silent([](RankContext& ctx) {
+  expect_silent_in_all_schedules([](RankContext& ctx) {
     const auto pair = ctx.new_group({0, 1}, "low");
     auto one = at::ones({4}), other = at::ones({4});
     auto all = ctx.group().allreduce(one);
@@ -166,7 +168,7 @@ TEST(Silent, TwoGroupsUnderWay) {
 
 TEST(Silent, TrainingUnderDdp) {
   for (const bool views : {false, true}) {
-    expect_silent(
+    expect_silent_in_all_schedules(
         [views](RankContext& ctx) {
           using namespace torch::nn;
           Sequential net(Linear(16, 32), ReLU(), Linear(32, 32), ReLU(), Linear(32, 4));

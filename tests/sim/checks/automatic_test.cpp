@@ -375,6 +375,8 @@ TEST(AutomaticChecks, OfTwoModelsAndAccumulation_AreSilent) {
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("DDP #1 on group \"world\""), 3u);
+  EXPECT_EQ(report.checks.at("DDP #2 on group \"world\""), 3u);
 }
 
 }  // namespace

@@ -18,10 +18,13 @@
 
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "checked_world.h"
 
 namespace checks_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 WorldOptions watched(int ranks = 4) {
   WorldOptions options;
@@ -163,7 +166,7 @@ TEST(Finite, ANanOfAnInf_NamesBoth) {
 }
 
 TEST(Finite, MasksAndEmptyMemory_AreNoFindings) {
-  const auto report = run(watched(), [](RankContext& ctx) {
+  const auto body = [](RankContext& ctx) {
     auto scores = at::zeros({3, 3});
     scores = scores.masked_fill(at::ones({3, 3}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
     auto weights = at::softmax(scores, 1);
@@ -173,8 +176,16 @@ TEST(Finite, MasksAndEmptyMemory_AreNoFindings) {
     ctx.group().allreduce(buffer)->wait();
     auto least = at::full({2}, std::numeric_limits<double>::infinity());
     ctx.group().allreduce(least, c10d::ReduceOp::MIN)->wait();
-  });
+  };
+  const auto report = run(watched(), body);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  const auto with_nan = run(watched(), [&](RankContext& ctx) {
+    body(ctx);
+    auto value = at::log(at::full({2}, -1.0));
+    ctx.group().allreduce(value)->wait();
+  });
+  EXPECT_TRUE(with_nan.headline.starts_with("allreduce #4 on group \"world\" takes NaN from rank "))
+      << with_nan.headline;
 }
 
 at::Tensor trained_weight(RankContext& ctx) {
@@ -219,7 +230,7 @@ TEST(Finite, WatchingChangesNothing) {
   EXPECT_EQ(seen.verdict, Verdict::ok) << seen.headline;
   EXPECT_EQ(seen.identity, unseen.identity);
   EXPECT_EQ(seen.end_time, unseen.end_time);
-  for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(at::equal(with[rank], without[rank]));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_THAT(with[rank], BitEqual(without[rank]));
 }
 
 }  // namespace

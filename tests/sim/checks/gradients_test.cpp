@@ -10,10 +10,13 @@
 
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "checked_world.h"
 
 namespace checks_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 at::Tensor batch_of(int rank) { return at::arange(12, at::kDouble).view({4, 3}).sin() * (rank + 1); }
 
@@ -202,6 +205,7 @@ TEST(Gradients, UnevenPartsByTheirSizes_AreRight) {
     (ddp(rows).pow(2).mean() * (ctx.rank() == 1 ? 2.0 : 2.0 / 3)).backward();
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("gradients"), 1u);
 }
 
 TEST(Gradients, OfOtherData_AreNoPartsOfIt) {
@@ -312,9 +316,9 @@ TEST(Gradients, TheReferenceLeavesNothingBehind) {
       const auto state = ctx.generator().get_state();
       const auto mean = net->running_mean.clone(), gradient = net->weight.grad().clone();
       if (checks) ctx.check_gradients(net, [&] { return loss() * 0 + (net->weight * gradient).sum(); });
-      EXPECT_TRUE(at::equal(ctx.generator().get_state(), state));
-      EXPECT_TRUE(at::equal(net->running_mean, mean));
-      EXPECT_TRUE(at::equal(net->weight.grad(), gradient));
+      EXPECT_THAT(ctx.generator().get_state(), BitEqual(state));
+      EXPECT_THAT(net->running_mean, BitEqual(mean));
+      EXPECT_THAT(net->weight.grad(), BitEqual(gradient));
       ctx.group().barrier()->wait();
     };
   };

@@ -178,6 +178,7 @@ TEST(Steps, OfAdam_AreRightForAScaledGradient) {
     });
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("steps"), 1u);
 }
 
 // Each rank has a half of the sequence, so the gradients of a norm are sums over both.

@@ -14,10 +14,13 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::sim {
 namespace {
 
 using namespace std::chrono_literals;
+using rehearse::test::BitEqual;
 
 // Models in which a flop, a byte or an operator takes a nanosecond.
 constexpr ComputeModel kFlops{.flops_per_second = 1e9};
@@ -123,8 +126,8 @@ TEST(Compute, Results_AreThoseWithoutAModel) {
   };
   const auto [out, grad] = train({});
   const auto [timed_out, timed_grad] = train({1e9, 1e9, 10ns});
-  EXPECT_TRUE(at::equal(out, timed_out));
-  EXPECT_TRUE(at::equal(grad, timed_grad));
+  EXPECT_THAT(out, BitEqual(timed_out));
+  EXPECT_THAT(grad, BitEqual(timed_grad));
 }
 
 TEST(Compute, ByDefault_NothingTakesTimeOrSwitches) {
@@ -204,7 +207,7 @@ TEST(Compute, InBackward_TheOthersRunMeanwhile) {
     SlowIdentity::apply(leaf, &ctx).sum().backward();
     order.push_back(ctx.rank());
     EXPECT_EQ(ctx.now() - kTimeZero, VirtualDuration(1000 * (ctx.rank() + 1)));
-    EXPECT_TRUE(at::equal(leaf.grad(), at::full({3}, ctx.rank() + 1)));
+    EXPECT_THAT(leaf.grad(), BitEqual(at::full({3}, static_cast<float>(ctx.rank() + 1))));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << to_text(report);
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));

@@ -16,6 +16,7 @@ TEST(DumpedMessages, ThatMatch_AreSilent) {
   }
   const auto report = job.explained();
   EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.operations, 6u);
   EXPECT_TRUE(report.remarks.empty());
 }
 

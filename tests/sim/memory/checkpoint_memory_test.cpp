@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
 #include "models/checkpointed_transformer.h"
 
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse::test::CheckpointedTransformer;
 
 constexpr std::int64_t kLayers = 12;
@@ -61,10 +64,7 @@ TEST(CheckpointMemory, Transformer_TakesWhatTheFormulaSays) {
   RecordProperty("without", std::to_string(plain.peak));
   EXPECT_NEAR(saved.peak, formula, 0.1 * formula);
   EXPECT_LT(saved.peak, 0.5 * plain.peak);
-  ASSERT_EQ(saved.gradients.size(), plain.gradients.size());
-  for (std::size_t i = 0; i < plain.gradients.size(); ++i) {
-    EXPECT_TRUE(saved.gradients[i].equal(plain.gradients[i])) << i;
-  }
+  EXPECT_THAT(saved.gradients, BitEqual(plain.gradients));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
@@ -19,10 +20,13 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
+
 namespace {
 
 namespace this_rank = rehearse::exec::this_rank;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 
 enum Place { in_forward, tensor_hook, parameter_hook, post_accumulate, comm_hook, final_callback, reentrant, places };
 
@@ -43,12 +47,12 @@ class Witness {
     const at::Tensor drawn = at::rand({1});  // every rank has advanced its generator equally far
     ctx_.group().allreduce(sum)->wait();
     const double ranks = ctx_.size();
-    EXPECT_TRUE(sum.equal(at::full({3}, ranks * (ranks + 1) / 2, at::kDouble)));
+    EXPECT_THAT(sum, BitEqual(at::full({3}, ranks * (ranks + 1) / 2, at::kDouble)));
     EXPECT_EQ(this_rank::rank(), ctx_.rank());
     EXPECT_TRUE(main_fiber) << "place " << place;
     auto rank0 = drawn.clone();
     ctx_.group().broadcast(rank0)->wait();
-    EXPECT_TRUE(rank0.equal(drawn)) << "place " << place;
+    EXPECT_THAT(rank0, BitEqual(drawn)) << "place " << place;
     ++visits[place];
   }
 
@@ -103,7 +107,7 @@ void backward_within(Witness& witness) {
   auto inner = at::ones({3}, at::kDouble).requires_grad_();
   inner.register_hook([&](const at::Tensor&) { witness.at(reentrant); });
   torch::autograd::backward({(inner * inner).sum()}, {});
-  EXPECT_TRUE(inner.grad().equal(at::full({3}, 2.0, at::kDouble)));
+  EXPECT_THAT(inner.grad(), BitEqual(at::full({3}, 2.0, at::kDouble)));
 }
 
 void add_hooks(const std::vector<at::Tensor>& weights, Witness& witness) {
@@ -190,7 +194,7 @@ TEST_P(HookFibers, ThenCallback_ReadsRankDrawsAndLaunchesACollective) {
           EXPECT_TRUE(done.value().toTensorVector().at(0).is_same(input));
           ran_on[static_cast<std::size_t>(ctx.rank())] = this_rank::rank();
           second = at::rand({1});
-          EXPECT_TRUE(second.equal(at::rand({1}, own)));
+          EXPECT_THAT(second, BitEqual(at::rand({1}, own)));
           ctx.group().allreduce(second)->wait();
           return second;
         },
@@ -198,10 +202,10 @@ TEST_P(HookFibers, ThenCallback_ReadsRankDrawsAndLaunchesACollective) {
     chained->wait();
     EXPECT_FALSE(chained->hasError());
     const double sum = ranks * (ranks - 1) / 2.0;
-    EXPECT_TRUE(input.equal(at::full({2}, sum, at::kDouble)));
+    EXPECT_THAT(input, BitEqual(at::full({2}, sum, at::kDouble)));
     auto rank0 = second.clone();
     ctx.group().broadcast(rank0)->wait();
-    EXPECT_TRUE(rank0.equal(second));
+    EXPECT_THAT(rank0, BitEqual(second));
   });
   for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(ran_on[static_cast<std::size_t>(rank)], rank);
 }

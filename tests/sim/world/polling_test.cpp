@@ -16,10 +16,13 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
 
 using namespace std::chrono_literals;
+using rehearse::test::BitEqual;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -48,7 +51,7 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
     }
     ends.push_back(ctx.now());
     EXPECT_TRUE(work->isSuccess());
-    EXPECT_TRUE(sum.equal(at::full({3}, ranks() * (ranks() + 1) / 2.0)));
+    EXPECT_THAT(sum, BitEqual(at::full({3}, ranks() * (ranks() + 1) / 2.0)));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(report.end_time, kTimeZero + 1s + 10us * last());

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -12,10 +13,13 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "bit_equal.h"
+
 namespace {
 
 namespace this_rank = rehearse::exec::this_rank;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 
 class RankThreads : public ::testing::TestWithParam<std::tuple<int, std::uint64_t>> {
  protected:
@@ -36,7 +40,7 @@ void differentiate(int rank) {
   const auto loss = (x * x * rank).sum();
   this_rank::yield();
   torch::autograd::backward({loss}, {});
-  EXPECT_TRUE(x.grad().equal(at::full({4}, 6.0 * rank, at::kDouble)));
+  EXPECT_THAT(x.grad(), BitEqual(at::full({4}, 6.0 * rank, at::kDouble)));
 }
 
 void in_threads(int depth, int rank) {
@@ -91,7 +95,7 @@ TEST_P(RankThreads, DrawFromTheirRanksGenerator) {
       inner.join();
     });
     outer.join();
-    EXPECT_TRUE(drawn.equal(expected));
+    EXPECT_THAT(drawn, BitEqual(expected));
   });
 }
 

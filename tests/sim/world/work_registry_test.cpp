@@ -8,13 +8,18 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
+
+using rehearse::test::BitEqual;
 
 at::Tensor functional_all_reduce(const at::Tensor& input) {
   static const auto op = c10::Dispatcher::singleton()
@@ -75,7 +80,7 @@ TEST(WorkRegistry, WorkThatTheProgramHolds_StaysUsableUntilItsRankEnds) {
     const at::Tensor sum = functional_all_reduce(at::full({3}, ctx.rank()));
     ctx.group()->barrier()->wait();
     EXPECT_EQ(c10d::get_work_registry_size(), 1u);
-    EXPECT_TRUE(wait_tensor(sum).equal(at::full({3}, 0 + 1 + 2 + 3)));
+    EXPECT_THAT(wait_tensor(sum), BitEqual(at::full({3}, 0 + 1 + 2 + 3)));
     EXPECT_EQ(c10d::get_work_registry_size(), 0u);
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;

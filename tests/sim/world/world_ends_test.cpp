@@ -102,6 +102,7 @@ TEST(WorldEnds, CaughtTimeout_IsSilent) {
     EXPECT_THROW(ctx.group().allreduce(tensor)->wait(), TimeoutError);
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_THAT(report.remarks, IsEmpty());
 }
 
 // The two ends of a message are different roles, so their labels need not agree. If the run fails for another reason, a

@@ -7,14 +7,19 @@
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 TensorSpec float_spec(std::vector<c10::SymInt> sizes) {
   TensorSpec spec;
@@ -185,7 +190,7 @@ TEST(FakeTensor, Listener_HearsOfEachOperatorAndGivesTheFakes) {
   }
   EXPECT_EQ(listener.heard, (std::vector<std::string>{"aten::t", "aten::mm", "aten::relu_", "aten::mul_"}));
   EXPECT_EQ(listener.asked, 2);
-  EXPECT_TRUE(at::equal(real, at::ones({3, 6})));
+  EXPECT_THAT(real, BitEqual(at::ones({3, 6})));
 }
 
 TEST(FakeTensor, LayoutWasRead_OnceASizeIsRead) {

@@ -14,9 +14,12 @@
 #include <rehearse_internal/capture/joint_partition.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::capture {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 std::shared_ptr<graph::GraphModule> module_of(const std::function<graph::Argument(graph::Graph&)>& build) {
@@ -99,8 +102,8 @@ TEST(CaptureJoint, AttributesAreConstantsOnBothSides) {
   module->set_attribute("scale", {.meta = {}, .tensor = scale});
   const JointGraph joint = capture(module, {fake_like(at::ones({2}).requires_grad_())});
   const auto results = graph::Interpreter(joint.module).run({at::full({2}, 2.0), at::ones({2})});
-  EXPECT_TRUE(at::equal(results[0].toTensor(), at::full({2}, 6.0)));
-  EXPECT_TRUE(at::equal(results[1].toTensor(), scale));
+  EXPECT_THAT(results[0].toTensor(), BitEqual(at::full({2}, 6.0)));
+  EXPECT_THAT(results[1].toTensor(), BitEqual(scale));
   EXPECT_EQ(scale._version(), at::full({2}, 3.0)._version());
 
   module->set_attribute("scale", {.meta = {}, .tensor = at::ones({2}).requires_grad_()});

@@ -10,11 +10,13 @@
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/interpreter.h>
 
+#include "bit_equal.h"
 #include "core/capture/joint/joint_builder.h"
 
 namespace rehearse::capture {
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse_test::JointBuilder;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -65,7 +67,7 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
     const auto whole = graph::Interpreter(joint.module).run({x, w, tangent});
     const auto cut = run_both(joint, parts, {x, w}, {tangent});
     ASSERT_EQ(cut.size(), whole.size());
-    for (std::size_t i = 0; i < cut.size(); ++i) EXPECT_TRUE(at::equal(cut[i].toTensor(), whole[i].toTensor())) << i;
+    for (std::size_t i = 0; i < cut.size(); ++i) EXPECT_THAT(cut[i].toTensor(), BitEqual(whole[i].toTensor())) << i;
   }
 }
 
@@ -90,9 +92,9 @@ TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   EXPECT_THAT(parts.gradient_tangents, ElementsAre(IsEmpty(), ElementsAre(0U)));
   EXPECT_THAT(targets_of(*parts.forward), ElementsAre("_operator.mul", "torch.ops.aten.mul.Scalar"));
   const auto results = run_both(joint, parts, {3, at::ones({2, 2})}, {at::ones({2, 2})});
-  EXPECT_TRUE(at::equal(results[0].toTensor(), at::full({2, 2}, 6.0)));
+  EXPECT_THAT(results[0].toTensor(), BitEqual(at::full({2, 2}, 6.0)));
   EXPECT_TRUE(results[1].isNone());
-  EXPECT_TRUE(at::equal(results[2].toTensor(), at::full({2, 2}, 6.0)));
+  EXPECT_THAT(results[2].toTensor(), BitEqual(at::full({2, 2}, 6.0)));
 }
 
 TEST(PartitionJoint, ChangesInPlaceStayInTheForwardInOrder) {
@@ -111,8 +113,8 @@ TEST(PartitionJoint, ChangesInPlaceStayInTheForwardInOrder) {
               ElementsAre("torch.ops.aten.mul.Tensor", "torch.ops.aten.clone.default", "torch.ops.aten.add_.Tensor"));
   const at::Tensor state = at::full({2, 2}, 5.0);
   const auto results = run_both(joint, parts, {at::ones({2, 2}), state}, {at::ones({2, 2})});
-  EXPECT_TRUE(at::equal(results[1].toTensor(), at::full({2, 2}, 5.0)));
-  EXPECT_TRUE(at::equal(state, at::full({2, 2}, 6.0)));
+  EXPECT_THAT(results[1].toTensor(), BitEqual(at::full({2, 2}, 5.0)));
+  EXPECT_THAT(state, BitEqual(at::full({2, 2}, 6.0)));
 }
 
 TEST(PartitionJoint, AttributesAreFetchedOnBothSides) {
@@ -128,7 +130,7 @@ TEST(PartitionJoint, AttributesAreFetchedOnBothSides) {
   const JointPartition parts = partition_joint(joint);
   EXPECT_EQ(parts.saved_tensors, 0U);
   const auto results = run_both(joint, parts, {at::ones({1, 1})}, {at::ones({1, 1})});
-  EXPECT_TRUE(at::equal(results[1].toTensor(), at::full({1, 1}, 3.0)));
+  EXPECT_THAT(results[1].toTensor(), BitEqual(at::full({1, 1}, 3.0)));
 }
 
 TEST(PartitionJoint, WithoutTangentsThereIsAForwardAlone) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
@@ -7,6 +8,7 @@
 
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "bit_equal.h"
 #include "models/attention.h"
 #include "models/bert.h"
 #include "models/custom.h"
@@ -16,6 +18,8 @@
 
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 TEST(CaptureModels, Custom_HasDynamosElevenCallsAndOneInput) {
   rehearse::test::Custom custom(64);
@@ -131,12 +135,12 @@ TEST(CaptureModels, ConvNet_KeepsItsRunningStatistics) {
   EXPECT_EQ(placeholders(captured).size(), 10U);  // x, 6 parameters, 3 buffers
   const Tensors expected = {twin->forward(x)};
   const Tensors actual = replay(captured, {x});
-  EXPECT_TRUE(at::equal(expected[0], actual[0]));
+  EXPECT_THAT(actual[0], BitEqual(expected[0]));
   const auto of_twin = gradients(expected, twin->parameters()), of_model = gradients(actual, model->parameters());
-  for (std::size_t i = 0; i < of_twin.size(); ++i) EXPECT_TRUE(at::equal(of_twin[i], of_model[i])) << i;
+  EXPECT_THAT(of_model, BitEqual(of_twin));
   EXPECT_EQ(model->norm->num_batches_tracked.item<std::int64_t>(), 1);
-  EXPECT_TRUE(at::equal(model->norm->running_mean, twin->norm->running_mean));
-  EXPECT_TRUE(at::equal(model->norm->running_var, twin->norm->running_var));
+  EXPECT_THAT(model->norm->running_mean, BitEqual(twin->norm->running_mean));
+  EXPECT_THAT(model->norm->running_var, BitEqual(twin->norm->running_var));
 }
 
 TEST(CaptureModels, ConvNetInEvaluation_IsReplayedAtOtherBatches) {

@@ -2,6 +2,7 @@
 #include <rehearse/capture/opaque.h>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -10,11 +11,14 @@
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include "bit_equal.h"
 #include "opaque_elsewhere.h"
 #include "traced.h"
 
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // The backward differs from the derivative of the forward, so that the test can tell whether this backward ran.
 struct TenfoldGradient : torch::autograd::Function<TenfoldGradient> {
@@ -35,7 +39,7 @@ TEST(CaptureOpaque, CustomFunction_IsOneNodeWithItsOwnGradient) {
   EXPECT_EQ(targets(captured),
             (Names{"mul.Scalar", "torch.ops.rehearse.opaque.default", "_operator.getitem", "mul.Scalar"}));
   expect_same(captured, function, inputs);
-  EXPECT_TRUE(at::equal(gradients(replay(captured, inputs), inputs)[0], at::full({3}, 60.0)));
+  EXPECT_THAT(gradients(replay(captured, inputs), inputs)[0], BitEqual(at::full({3}, 60.0)));
 }
 
 TEST(CaptureOpaque, HooksAndSeveralResults) {
@@ -51,7 +55,7 @@ TEST(CaptureOpaque, HooksAndSeveralResults) {
   const Tensors inputs = {at::randn({3}).requires_grad_(), at::randn({3})};
   const auto captured = trace(function, inputs);
   expect_same(captured, function, inputs);
-  EXPECT_TRUE(at::equal(gradients(replay(captured, inputs), {inputs[0]})[0], at::full({3}, 7.0)));
+  EXPECT_THAT(gradients(replay(captured, inputs), {inputs[0]})[0], BitEqual(at::full({3}, 7.0)));
 }
 
 // opaque_elsewhere.cpp has a function of the same name, so the types of the two lambdas have one name.
@@ -63,8 +67,8 @@ TEST(CaptureOpaque, FunctionsOfOneNameInTwoFilesAreTwoFunctions) {
   const Function function = [](const Tensors& x) { return Tensors{scaled(x[0]), scaled_elsewhere(x[0])}; };
   const Tensors inputs = {at::ones({3})};
   for (const Tensors& results : {function(inputs), replay(trace(function, inputs), inputs)}) {
-    EXPECT_TRUE(at::equal(results[0], at::full({3}, 2.0)));
-    EXPECT_TRUE(at::equal(results[1], at::full({3}, 5.0)));
+    EXPECT_THAT(results[0], BitEqual(at::full({3}, 2.0)));
+    EXPECT_THAT(results[1], BitEqual(at::full({3}, 5.0)));
   }
 }
 
@@ -75,8 +79,8 @@ TEST(CaptureOpaque, AGenericFunctionIsOneFunctionForEachNumberOfTensors) {
   };
   const Tensors inputs = {at::ones({3}), at::full({3}, 4.0)};
   const auto captured = trace(function, inputs);
-  EXPECT_TRUE(at::equal(replay(captured, inputs)[0], at::full({3}, 2.0)));
-  EXPECT_TRUE(at::equal(replay(captured, inputs)[1], at::full({3}, 10.0)));
+  EXPECT_THAT(replay(captured, inputs)[0], BitEqual(at::full({3}, 2.0)));
+  EXPECT_THAT(replay(captured, inputs)[1], BitEqual(at::full({3}, 10.0)));
 }
 
 TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
@@ -91,9 +95,9 @@ TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
     // Rank 1 captures another graph, with a symbolic size. A capture must neither send nor wait for other ranks.
     const auto captured = ctx.rank() == 1 ? trace(function, inputs, {{0, 1}}) : trace(function, inputs);
     const Tensors results = replay(captured, inputs);
-    EXPECT_TRUE(at::equal(results[0], at::full({4, 3}, 6.0)));
-    EXPECT_TRUE(at::equal(results[1], at::cat({at::ones({4, 3}), at::full({4, 3}, 2.0)})));
-    EXPECT_TRUE(at::equal(results[2], at::full({2, 3}, 3.0)));
+    EXPECT_THAT(results[0], BitEqual(at::full({4, 3}, 6.0)));
+    EXPECT_THAT(results[1], BitEqual(at::cat({at::ones({4, 3}), at::full({4, 3}, 2.0)})));
+    EXPECT_THAT(results[2], BitEqual(at::full({2, 3}, 3.0)));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -11,10 +12,13 @@
 
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "traced.h"
 
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // Captures `body` with one input that requires a gradient, and returns the text of the error. The text must name a line
 // of this file.
@@ -160,7 +164,7 @@ TEST(CaptureRefusals, Equal_IsAnsweredWhereItIsKnown) {
   // A tensor with a NaN differs from itself, so the graph checks that there is none.
   const auto checked = trace(function, {at::ones({3}), at::ones({4})});
   EXPECT_EQ(targets(checked), (Names{"eq.Tensor", "all.default", "_assert_async.msg", "add.Scalar"}));
-  EXPECT_TRUE(replay(checked, {at::ones({3}), at::ones({4})})[0].equal(at::full({3}, 2.0F)));
+  EXPECT_THAT(replay(checked, {at::ones({3}), at::ones({4})})[0], BitEqual(at::full({3}, 2.0F)));
   EXPECT_ANY_THROW(replay(checked, {at::full({3}, std::nan("")), at::ones({4})}));
 }
 
@@ -188,7 +192,7 @@ TEST(CaptureRefusals, AFailedCapture_LeavesTheProgramAsItWas) {
   const auto before = linear->weight.detach().clone();
   const auto version = linear->weight._version();
   EXPECT_THROW(trace(function, {at::ones({2, 2})}, {}, named_tensors(*linear)), DataDependentRead);
-  EXPECT_TRUE(at::equal(before, linear->weight));
+  EXPECT_THAT(before, BitEqual(linear->weight));
   EXPECT_EQ(linear->weight._version(), version);
   EXPECT_TRUE(at::GradMode::is_enabled());
   EXPECT_EQ((at::ones({2}) + 1).sum().item<float>(), 4);

@@ -5,11 +5,13 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/graph/interpreter.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
+#include "bit_equal.h"
 #include "core/parallel/splitter/truth_file.h"
 #include "models/custom.h"
 #include "models/symbols.h"
@@ -18,6 +20,8 @@
 
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -62,7 +66,7 @@ void expect_split_same(const CapturedGraph& captured, std::int64_t cap, const Te
   const Tensors whole = replay(captured, inputs);
   const auto parts = graph::Interpreter(split.module).run(arguments_of(captured, inputs));
   ASSERT_EQ(parts.size(), whole.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(parts[i].toTensor(), whole[i]));
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_THAT(parts[i].toTensor(), BitEqual(whole[i]));
 }
 
 TEST(CaptureSplits, Toy_HasDynamosCallsAndBuckets) {

@@ -5,15 +5,19 @@
 #include <string_view>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/graph/interpreter.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "bit_equal.h"
 #include "core/graph/check/verify.h"
 
 namespace rehearse::capture::test {
+
+using rehearse::test::BitEqual;
 
 std::vector<NamedTensor> named_tensors(torch::nn::Module& module) {
   std::vector<NamedTensor> named;
@@ -86,11 +90,9 @@ namespace {
 void expect_equal(const Tensors& expected, const Tensors& actual, const char* what) {
   ASSERT_EQ(expected.size(), actual.size()) << what;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(expected[i].defined(), actual[i].defined()) << what << " " << i;
-    if (!expected[i].defined()) continue;
-    EXPECT_EQ(expected[i].scalar_type(), actual[i].scalar_type()) << what << " " << i;
+    EXPECT_THAT(actual[i], rehearse::test::BitEqual(expected[i])) << what << " " << i;
+    if (!expected[i].defined() || !actual[i].defined()) continue;
     EXPECT_EQ(expected[i].requires_grad(), actual[i].requires_grad()) << what << " " << i;
-    EXPECT_TRUE(expected[i].sizes() == actual[i].sizes() && at::equal(expected[i], actual[i])) << what << " " << i;
     EXPECT_EQ(expected[i].strides(), actual[i].strides()) << what << " " << i;
   }
 }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "bit_equal.h"
 #include "core/graph/module_path.h"
 #include "models/toy.h"
 #include "traced.h"
 
 namespace rehearse::capture::test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 Tensors clones(const Tensors& tensors) {
   Tensors copies;
@@ -30,8 +34,8 @@ TEST(CaptureValues, InPlace_LaterUsesAreOfTheChangedValueAndInputsChange) {
   EXPECT_EQ(targets(captured), (Names{"add_.Scalar", "select.int", "mul_.Scalar", "mul.Scalar"}));
   Tensors eager = clones(inputs), replayed = clones(inputs);
   const Tensors expected = function(eager), actual = replay(captured, replayed);
-  EXPECT_TRUE(at::equal(eager[0], replayed[0]));
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(expected[i], actual[i]));
+  EXPECT_THAT(replayed[0], BitEqual(eager[0]));
+  EXPECT_THAT(actual, BitEqual(expected));
   EXPECT_TRUE(actual[1].is_alias_of(replayed[0]));
 }
 

@@ -10,9 +10,12 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::functional {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -31,13 +34,13 @@ TEST(AsyncTensors, GiveWhatTheFunctionsGiveThatWait) {
     const AsyncTensor part = reduce_scatter_tensor_async(x, ctx.group(), "avg");
     const AsyncTensor copy = all;
     EXPECT_TRUE(sum.is_pending());
-    EXPECT_TRUE((sum + 1).equal(all_reduce(x, ctx.group()) + 1));
+    EXPECT_THAT(sum + 1, BitEqual(all_reduce(x, ctx.group()) + 1));
     EXPECT_FALSE(sum.is_pending());
-    EXPECT_TRUE(at::relu(all).equal(all_gather_tensor(x.t(), ctx.group())));
+    EXPECT_THAT(at::relu(all), BitEqual(all_gather_tensor(x.t(), ctx.group())));
     EXPECT_TRUE(copy.is_pending());
     EXPECT_TRUE(copy.wait().is_same(all.wait()));
-    EXPECT_TRUE((1 - part * part).equal(1 - reduce_scatter_tensor(x, ctx.group(), "avg").square()));
-    EXPECT_TRUE((AsyncTensor(x) * 2).equal(x * 2));  // no collective to wait for
+    EXPECT_THAT(1 - part * part, BitEqual(1 - reduce_scatter_tensor(x, ctx.group(), "avg").square()));
+    EXPECT_THAT(AsyncTensor(x) * 2, BitEqual(x * 2));  // no collective to wait for
   });
   EXPECT_THAT(report.remarks, IsEmpty());
 }
@@ -63,7 +66,7 @@ TEST(AsyncTensors, Errors) {
     EXPECT_THAT([&] { all_gather_tensor_async(x.detach(), {}); },
                 ThrowsMessage<c10::ValueError>(HasSubstr("all_gather_tensor_async: the group is null")));
     const at::NoGradGuard no_grad;
-    EXPECT_TRUE((all_reduce_async(x, ctx.group()) * 1).equal(x.detach() * 4));
+    EXPECT_THAT(all_reduce_async(x, ctx.group()) * 1, BitEqual(x.detach() * 4));
   });
 }
 

@@ -3,12 +3,14 @@
 // groups and works.
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
+#include "bit_equal.h"
 #include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {
 
 using at::Tensor;
+using rehearse::test::BitEqual;
 using Splits = c10::SymIntArrayRef;
 
 Tensor wait(const Tensor& tensor) { return op<Tensor(const Tensor&)>("_c10d_functional::wait_tensor").call(tensor); }
@@ -24,15 +26,15 @@ TEST_P(FunctionalOps, AllReduce_NewAndInPlace) {
     const auto in_place = op<Tensor&(Tensor&, std::string, std::string)>("_c10d_functional::all_reduce_");
     const auto all = at::stack(values_of_all({5}, ranks));
     const auto input = values({5}, ctx.rank());
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, "sum", "world")), all.sum(0)));
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, "max", "world")), std::get<0>(all.max(0))));
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, "min", "world")), std::get<0>(all.min(0))));
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, "avg", "world")), all.sum(0) / ranks));
-    EXPECT_TRUE(at::equal(input, values({5}, ctx.rank())));
+    EXPECT_THAT(wait(fresh.call(input, "sum", "world")), BitEqual(all.sum(0)));
+    EXPECT_THAT(wait(fresh.call(input, "max", "world")), BitEqual(std::get<0>(all.max(0))));
+    EXPECT_THAT(wait(fresh.call(input, "min", "world")), BitEqual(std::get<0>(all.min(0))));
+    EXPECT_THAT(wait(fresh.call(input, "avg", "world")), BitEqual(all.sum(0) / ranks));
+    EXPECT_THAT(input, BitEqual(values({5}, ctx.rank())));
     auto changed = input.clone();
     const auto& result = in_place.call(changed, "sum", "world");
     EXPECT_TRUE(result.is_same(changed));
-    EXPECT_TRUE(at::equal(wait(changed), all.sum(0)));
+    EXPECT_THAT(wait(changed), BitEqual(all.sum(0)));
   });
 }
 
@@ -43,11 +45,11 @@ TEST_P(FunctionalOps, AllGather_NewAndOut) {
         op<Tensor&(Tensor&, std::int64_t, const std::string&, Tensor&)>("_c10d_functional::all_gather_into_tensor_out");
     const auto expected = at::cat(values_of_all({2, 3}, ranks));
     auto input = values({2, 3}, ctx.rank());
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
+    EXPECT_THAT(wait(fresh.call(input, ranks, "world")), BitEqual(expected));
     auto output = at::zeros({2 * ranks, 3}, at::kDouble);
     into.call(input, ranks, "world", output);
     wait(output);  // not the call's result: if LibTorch boxes the call, the result is `input`
-    EXPECT_TRUE(at::equal(output, expected));
+    EXPECT_THAT(output, BitEqual(expected));
   });
 }
 
@@ -59,10 +61,10 @@ TEST_P(FunctionalOps, ReduceScatter_NewAndOut) {
         "_c10d_functional::reduce_scatter_tensor_out");
     const auto expected = sum_of(values_of_all({2 * ranks, 3}, ranks)).slice(0, 2 * ctx.rank(), 2 * ctx.rank() + 2);
     const auto input = values({2 * ranks, 3}, ctx.rank());
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, "sum", ranks, "world")), expected));
+    EXPECT_THAT(wait(fresh.call(input, "sum", ranks, "world")), BitEqual(expected));
     auto output = at::zeros({2, 3}, at::kDouble);
     wait(into.call(input, "sum", ranks, "world", output));
-    EXPECT_TRUE(at::equal(output, expected));
+    EXPECT_THAT(output, BitEqual(expected));
   });
 }
 
@@ -81,7 +83,7 @@ TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
     std::vector<Tensor> sent;
     for (int to = 0; to < ranks; ++to)
       sent.push_back(at::full({rows(ctx.rank(), to), 2}, 100 * ctx.rank() + to, at::kDouble));
-    EXPECT_TRUE(at::equal(wait(call.call(at::cat(sent), splits, splits, "world")), at::cat(expected)));
+    EXPECT_THAT(wait(call.call(at::cat(sent), splits, splits, "world")), BitEqual(at::cat(expected)));
   });
 }
 
@@ -90,10 +92,10 @@ TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
     const auto fresh = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
     const auto in_place = op<Tensor&(Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast_");
     auto input = values({3}, ctx.rank());
-    EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks - 1, "world")), values({3}, ranks - 1)));
-    EXPECT_TRUE(at::equal(input, values({3}, ctx.rank())));
+    EXPECT_THAT(wait(fresh.call(input, ranks - 1, "world")), BitEqual(values({3}, ranks - 1)));
+    EXPECT_THAT(input, BitEqual(values({3}, ctx.rank())));
     wait(in_place.call(input, 1, "world"));
-    EXPECT_TRUE(at::equal(input, values({3}, 1)));
+    EXPECT_THAT(input, BitEqual(values({3}, 1)));
   });
 }
 
@@ -105,10 +107,10 @@ TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
     const auto first = reduce.call(values({4}, ctx.rank()), "sum", "world");
     const auto second = gather.call(values({1}, ctx.rank()), ranks, "world");
     const auto third = reduce.call(values({2}, ctx.rank()), "sum", "world");
-    EXPECT_TRUE(at::equal(wait(third), sum_of(values_of_all({2}, ranks))));
-    EXPECT_TRUE(at::equal(wait(second), at::cat(values_of_all({1}, ranks))));
-    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));
-    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));  // a second wait returns at once
+    EXPECT_THAT(wait(third), BitEqual(sum_of(values_of_all({2}, ranks))));
+    EXPECT_THAT(wait(second), BitEqual(at::cat(values_of_all({1}, ranks))));
+    EXPECT_THAT(wait(first), BitEqual(sum_of(values_of_all({4}, ranks))));
+    EXPECT_THAT(wait(first), BitEqual(sum_of(values_of_all({4}, ranks))));  // a second wait returns at once
   });
 }
 
@@ -151,11 +153,11 @@ TEST_P(FunctionalOps, Coalesced) {
     reduce_in_place.call(changed, "sum", "world");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const auto all = values_of_all(sizes[i], ranks);
-      EXPECT_TRUE(at::equal(wait(parts[i]), sum_of(all).tensor_split(ranks)[static_cast<std::size_t>(ctx.rank())]));
-      EXPECT_TRUE(at::equal(wait(gathered[i]), at::cat(all)));
-      EXPECT_TRUE(at::equal(wait(sums[i]), sum_of(all)));
-      EXPECT_TRUE(at::equal(wait(changed[i]), sum_of(all)));
-      EXPECT_TRUE(at::equal(inputs[i], values(sizes[i], ctx.rank())));
+      EXPECT_THAT(wait(parts[i]), BitEqual(sum_of(all).tensor_split(ranks)[static_cast<std::size_t>(ctx.rank())]));
+      EXPECT_THAT(wait(gathered[i]), BitEqual(at::cat(all)));
+      EXPECT_THAT(wait(sums[i]), BitEqual(sum_of(all)));
+      EXPECT_THAT(wait(changed[i]), BitEqual(sum_of(all)));
+      EXPECT_THAT(inputs[i], BitEqual(values(sizes[i], ctx.rank())));
     }
   });
 }

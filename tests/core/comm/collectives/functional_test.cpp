@@ -6,12 +6,14 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include "bit_equal.h"
 #include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {
 
 using at::Tensor;
+using rehearse::test::BitEqual;
 using Tensors = std::vector<Tensor>;
 
 Tensor weights(at::IntArrayRef sizes, int rank) {
@@ -35,12 +37,12 @@ class Functional : public ::testing::TestWithParam<int> {
       const auto rank = static_cast<std::size_t>(ctx.rank());
       const Tensor input = values(sizes, ctx.rank()).requires_grad_();
       const Tensor result = collective(input, ctx);
-      EXPECT_TRUE(at::equal(result, expected[rank])) << result << expected[rank];
+      EXPECT_THAT(result, BitEqual(expected[rank]));
       (result * weights(result.sizes(), ctx.rank())).sum().backward();
       const Tensor& wanted = inputs[rank].grad();  // undefined if no rank's result depends on this input
-      EXPECT_TRUE(at::equal(input.grad(), wanted.defined() ? wanted : at::zeros_like(input)));
+      EXPECT_THAT(input.grad(), BitEqual(wanted.defined() ? wanted : at::zeros_like(input)));
       at::NoGradGuard no_grad;
-      EXPECT_TRUE(at::equal(collective(values(sizes, ctx.rank()), ctx), expected[rank]));
+      EXPECT_THAT(collective(values(sizes, ctx.rank()), ctx), BitEqual(expected[rank]));
     });
   }
 
@@ -83,7 +85,7 @@ TEST_P(Functional, AllReduce_UndefinedGradient_IsZerosForTheOthers) {
       torch::autograd::create_gradient_edge(result, node);
     }
     result.sum().backward();
-    EXPECT_TRUE(at::equal(input.grad(), at::full({2}, ranks - 1, at::kDouble)));
+    EXPECT_THAT(input.grad(), BitEqual(at::full({2}, ranks - 1, at::kDouble)));
   });
 }
 
@@ -187,13 +189,13 @@ TEST(FunctionalMeans, GradientsAreMeansToo) {
   on_ranks(4, [](RankContext& ctx) {
     const auto a = values({4}, ctx.rank()).requires_grad_(), b = values({4}, ctx.rank()).requires_grad_();
     const auto mean = functional::all_reduce(a, ctx.group(), "avg");
-    EXPECT_TRUE(at::equal(mean, sum_of(values_of_all({4}, 4)) / 4));
+    EXPECT_THAT(mean, BitEqual(sum_of(values_of_all({4}, 4)) / 4));
     (mean * (ctx.rank() + 1)).sum().backward();
-    EXPECT_TRUE(at::equal(a.grad(), at::full({4}, (1 + 2 + 3 + 4) / 4.0, at::kDouble)));
+    EXPECT_THAT(a.grad(), BitEqual(at::full({4}, (1 + 2 + 3 + 4) / 4.0, at::kDouble)));
     const auto part = functional::reduce_scatter_tensor(b, ctx.group(), "avg");
     EXPECT_EQ(part.item<double>(), sum_of(values_of_all({4}, 4))[ctx.rank()].item<double>() / 4);
     (part * (ctx.rank() + 1)).sum().backward();
-    EXPECT_TRUE(at::equal(b.grad(), at::arange(1, 5, at::kDouble) / 4));
+    EXPECT_THAT(b.grad(), BitEqual(at::arange(1, 5, at::kDouble) / 4));
   });
 }
 

@@ -5,10 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "bit_equal.h"
 #include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // The payload repeats all byte values. `salt` decides which value comes first.
 std::string payload_of(int salt, std::size_t size) {
@@ -107,7 +110,7 @@ TEST(ObjectCollectivesOfValues, ThroughPickle) {
       EXPECT_EQ(tuple->elements()[1].toStringRef(), "rank");
       const auto weight = tuple->elements()[2].toGenericDict().at("weight").toTensor();
       EXPECT_EQ(weight.scalar_type(), at::kHalf);
-      EXPECT_TRUE(at::equal(weight, at::full({rank, 2}, rank, at::kHalf)));
+      EXPECT_THAT(weight, BitEqual(at::full({rank, 2}, rank, at::kHalf)));
     }
   });
   EXPECT_THROW(from_bytes("no pickle"), c10::Error);

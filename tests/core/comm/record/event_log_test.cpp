@@ -210,7 +210,23 @@ TEST(SpanLog, OfALogOfNoEvents_KeepsOneSpanForEachRank) {
   EXPECT_EQ(log.spans().kept().size(), 2u);
 }
 
-TEST(SpanLog, NothingIsRecordedOutsideOfAWorld) { const SpanScope scope("forward"); }
+// Rank 1 shares rank 0's thread, but its fiber has no log.
+TEST_F(EventLogTest, Spans_AreRecordedOnlyForFibersWithALog) {
+  const auto outcome = run(2, [this](int rank, const ProcessGroup&) {
+    if (rank == 0) record_spans_in(*events);
+    const SpanScope scope(rank == 0 ? "forward" : "without a log");
+    exec::this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  {
+    const SpanScope scope("outside of the world");
+  }
+  const auto& spans = events->spans();
+  ASSERT_EQ(spans.kept().size(), 1U);
+  EXPECT_EQ(spans.kept()[0].rank, 0);
+  EXPECT_EQ(spans.name(spans.kept()[0]), "forward");
+  EXPECT_EQ(spans.kept()[0].end, kTimeZero);
+}
 
 }  // namespace
 }  // namespace rehearse::comm

@@ -6,11 +6,13 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/aot/part_check.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse_test::leaf;
 
 // The function changes a parameter under NoGradGuard, as an optimizer's step does. The parameter stays a leaf, and
@@ -31,14 +33,14 @@ TEST(AotFunctions, AParameterThatChangesWithoutGradients) {
       const at::Tensor x = at::arange(12, at::kFloat).view({3, 4}) + call;
       const at::Tensor found = compiled(x, mine);
       const at::Tensor expected = step(x, theirs);
-      EXPECT_TRUE(found.equal(expected));
-      EXPECT_TRUE(mine.equal(theirs));
+      EXPECT_THAT(found, BitEqual(expected));
+      EXPECT_THAT(mine, BitEqual(theirs));
       EXPECT_TRUE(mine.is_leaf());
       mine.mutable_grad().reset();
       theirs.mutable_grad().reset();
       found.sum().backward();
       expected.sum().backward();
-      EXPECT_TRUE(mine.grad().equal(theirs.grad()));
+      EXPECT_THAT(mine.grad(), BitEqual(theirs.grad()));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
   }
@@ -51,7 +53,7 @@ TEST(AotFunctions, ABackwardWhoseSizesDependOnDataRunsUnderEagerAutograd) {
     const at::Tensor theirs = mine.detach().clone().requires_grad_();
     compiled(mine).backward();
     theirs.prod().backward();
-    EXPECT_TRUE(mine.grad().equal(theirs.grad()));
+    EXPECT_THAT(mine.grad(), BitEqual(theirs.grad()));
   }
   EXPECT_THAT(compiled.explain().entries.front().graphs.front().eager_because, testing::HasSubstr("u0"));
 }

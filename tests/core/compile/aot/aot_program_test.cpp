@@ -10,12 +10,14 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "bit_equal.h"
 #include "core/capture/joint/joint_builder.h"
 #include "core/compile/aot/part_check.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse_test::JointBuilder;
 using rehearse_test::leaf;
 using testing::ElementsAre;
@@ -35,12 +37,12 @@ TEST(AotProgram, ResultsAndGradientsAreEagers) {
     for (int step = 0; step < 2; ++step) {  // the second step adds to the gradients of the first
       const at::Tensor y = program->call({x, w})[0].toTensor();
       const at::Tensor eager = eager_x.mm(eager_w.t()).relu();
-      EXPECT_TRUE(at::equal(y, eager));
+      EXPECT_THAT(y, BitEqual(eager));
       EXPECT_TRUE(y.requires_grad());
       (y * y).sum().backward();
       (eager * eager).sum().backward();
-      EXPECT_TRUE(at::equal(x.grad(), eager_x.grad()));
-      EXPECT_TRUE(at::equal(w.grad(), eager_w.grad()));
+      EXPECT_THAT(x.grad(), BitEqual(eager_x.grad()));
+      EXPECT_THAT(w.grad(), BitEqual(eager_w.grad()));
     }
   }
 }
@@ -78,7 +80,7 @@ TEST(AotProgram, TheGraphCanBeKeptAndIsElseGoneAfterOneBackward) {
   y.backward({}, /*retain_graph=*/true);
   const at::Tensor once = w.grad().clone();
   y.backward();
-  EXPECT_TRUE(at::equal(w.grad(), once + once));
+  EXPECT_THAT(w.grad(), BitEqual(once + once));
   try {
     y.backward();
     FAIL() << "no error";
@@ -109,8 +111,8 @@ TEST(AotProgram, TangentsInOtherStridesGiveTheSameGradients) {
   const at::Tensor eager_x = copy_of(x), eager_w = copy_of(w);
   program->call({x, w})[0].toTensor().backward(tangent);
   eager_x.mm(eager_w.t()).relu().backward(tangent);
-  EXPECT_TRUE(at::equal(x.grad(), eager_x.grad()));
-  EXPECT_TRUE(at::equal(w.grad(), eager_w.grad()));
+  EXPECT_THAT(x.grad(), BitEqual(eager_x.grad()));
+  EXPECT_THAT(w.grad(), BitEqual(eager_w.grad()));
 }
 
 // A graph with two results: exp(x), which the backward uses, and a * c.
@@ -133,13 +135,13 @@ TEST(AotProgram, ResultsWithoutABackwardLeaveGradientsUndefined) {
   const auto program = program_of(two_results());
   const at::Tensor x = leaf({2, 2}), a = leaf({2, 2}), c = at::randn({2, 2});
   program->call({x, a, c})[0].toTensor().sum().backward();
-  EXPECT_TRUE(at::equal(x.grad(), x.exp()));
+  EXPECT_THAT(x.grad(), BitEqual(x.exp()));
   EXPECT_FALSE(a.grad().defined());
   const auto both = program->call({x, a, c});
   x.mutable_grad().reset();
   (both[0].toTensor().sum() + both[1].toTensor().sum()).backward();
-  EXPECT_TRUE(at::equal(x.grad(), x.exp()));
-  EXPECT_TRUE(at::equal(a.grad(), c));
+  EXPECT_THAT(x.grad(), BitEqual(x.exp()));
+  EXPECT_THAT(a.grad(), BitEqual(c));
 }
 
 TEST(AotProgram, AResultThatIsSavedKeepsNoCycle) {
@@ -186,9 +188,9 @@ TEST(AotProgram, DifferentiatedInputsThatChangeAreWrittenUnderAutograd) {
   const at::Tensor y = program->call({x_now})[0].toTensor();
   EXPECT_TRUE(y.is_same(x_now));
   EXPECT_EQ(x_now._version(), version + 1);
-  EXPECT_TRUE(at::equal(x_now, start.detach() * 3));
+  EXPECT_THAT(x_now, BitEqual(start.detach() * 3));
   x_now.sum().backward();
-  EXPECT_TRUE(at::equal(start.grad(), at::full({2, 2}, 3.0)));
+  EXPECT_THAT(start.grad(), BitEqual(at::full({2, 2}, 3.0)));
 }
 
 TEST(AotProgram, BuffersChangeInPlaceAndTheirVersionsMove) {
@@ -226,7 +228,7 @@ TEST(AotProgram, ViewsOfInputsAreMadeUnderAutograd) {
   EXPECT_TRUE(results[0].toTensor()._base().is_same(start));
   EXPECT_EQ(results[1].toTensor().sizes(), at::IntArrayRef({6}));
   (results[0].toTensor().sum() + results[1].toTensor().sum()).backward();
-  EXPECT_TRUE(at::equal(start.grad(), start.exp() + 1));
+  EXPECT_THAT(start.grad(), BitEqual(start.exp() + 1));
 }
 
 }  // namespace

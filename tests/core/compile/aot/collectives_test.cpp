@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/comm/functional.h>
@@ -15,12 +16,14 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace rehearse::compiler {
 namespace {
 
 using at::Tensor;
+using rehearse::test::BitEqual;
 using Splits = c10::SymIntArrayRef;
 
 template <class Signature>
@@ -63,12 +66,9 @@ std::vector<c10::SymInt> even_splits(const Tensor& x, const Group& group) {
 
 using Function = Tensor (*)(const Tensor& x, const Tensor& weight, const Group& group);
 
-struct Seen {
-  Tensor result, x, weight;
-};
-
+// Returns the result and the gradients of x and of the weight.
 template <class Callable>
-Seen run(Callable& callable, const Group& group, std::int64_t rows) {
+std::vector<Tensor> run(Callable& callable, const Group& group, std::int64_t rows) {
   const Tensor x = (at::arange(rows * 3, at::kFloat).view({rows, 3}) + group->getRank()).requires_grad_();
   const Tensor weight = at::full({3, 3}, 0.3 + group->getRank()).requires_grad_();
   const Tensor result = callable(x, weight, group);
@@ -84,13 +84,10 @@ void expect_like_eager(Function function) {
       auto compiled = compile(function, {.backend = aot, .fullgraph = true});
       auto eager = compile(function, {.backend = "eager", .fullgraph = true});
       for (const std::int64_t rows : {4, 8, 12}) {
-        const Seen mine = run(compiled, ctx.group(), rows), expected = run(eager, ctx.group(), rows);
+        const auto mine = run(compiled, ctx.group(), rows), expected = run(eager, ctx.group(), rows);
         const Function plain = function;
-        const Seen uncompiled = run(plain, ctx.group(), rows);
-        EXPECT_TRUE(rehearse_test::same_bits({mine.result, mine.x, mine.weight},
-                                             {expected.result, expected.x, expected.weight}));
-        EXPECT_TRUE(rehearse_test::same_bits({mine.result, mine.x, mine.weight},
-                                             {uncompiled.result, uncompiled.x, uncompiled.weight}));
+        EXPECT_THAT(mine, BitEqual(expected));
+        EXPECT_THAT(mine, BitEqual(run(plain, ctx.group(), rows)));
       }
       EXPECT_EQ(compiled.stats().compiles, 2);
       for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");

@@ -14,6 +14,7 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "models/attention.h"
 #include "models/bert.h"
 #include "models/custom.h"
@@ -22,6 +23,8 @@
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -55,12 +58,7 @@ TrainingStep train(torch::nn::Module& module, const std::function<at::Tensor()>&
 }
 
 void expect_same(const Tensors& mine, const Tensors& eager, const char* what) {
-  ASSERT_EQ(mine.size(), eager.size()) << what;
-  for (std::size_t i = 0; i < eager.size(); ++i) {
-    ASSERT_EQ(mine[i].defined(), eager[i].defined()) << what << " " << i;
-    if (!eager[i].defined()) continue;
-    EXPECT_TRUE(mine[i].equal(eager[i])) << what << " " << i;
-  }
+  EXPECT_THAT(mine, BitEqual(eager)) << what;
 }
 
 template <class Net, class Compiled, class... Inputs>
@@ -68,7 +66,7 @@ void expect_like_eager(Net& net, Compiled& compiled, const Inputs&... inputs) {
   const TrainingStep eager = train(*net, [&] { return net->forward(inputs...); });
   const TrainingStep mine = train(*net, [&] { return compiled(inputs...); });
   ASSERT_EQ(mine.output.sizes(), eager.output.sizes());
-  EXPECT_TRUE(mine.output.equal(eager.output));
+  EXPECT_THAT(mine.output, BitEqual(eager.output));
   expect_same(mine.gradients, eager.gradients, "gradient");
   expect_same(mine.buffers, eager.buffers, "buffer");
 }

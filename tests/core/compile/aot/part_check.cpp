@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -13,10 +14,13 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
+#include "bit_equal.h"
+
 namespace rehearse_test {
 namespace {
 
 using rehearse::graph::GraphModule;
+using rehearse::test::BitEqual;
 
 bool is_tensor(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
 
@@ -25,7 +29,7 @@ void expect_same(const at::Tensor& mine, const at::Tensor& eager, const std::str
   if (!mine.defined()) return;
   ASSERT_EQ(mine.sizes(), eager.sizes()) << what;
   ASSERT_EQ(mine.scalar_type(), eager.scalar_type()) << what;
-  EXPECT_TRUE(at::equal(mine, eager)) << what << ":\n" << mine << "\nand\n" << eager;
+  EXPECT_THAT(mine, BitEqual(eager)) << what;
 }
 
 // A tangent that differs for each result, and does not depend on data.
@@ -164,7 +168,7 @@ void CompiledPart::expect_like(const Run& eager, const rehearse::compiler::Compi
     EXPECT_EQ(mine.inputs[i].toTensor().requires_grad(), eager.inputs[i].toTensor().requires_grad()) << what;
     EXPECT_EQ(mine.inputs[i].toTensor()._version(), eager.inputs[i].toTensor()._version()) << what;
   }
-  EXPECT_TRUE(at::equal(mine.generator_state, eager.generator_state));
+  EXPECT_THAT(mine.generator_state, BitEqual(eager.generator_state));
 }
 
 }  // namespace rehearse_test

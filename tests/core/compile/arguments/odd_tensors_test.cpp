@@ -13,9 +13,13 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 // These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::odd_tensors {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Function = at::Tensor (*)(const at::Tensor& x);
 using Input = at::Tensor (*)(std::int64_t rows);
@@ -159,7 +163,7 @@ TEST_P(OddTensors, RunAsInEagerMode) {
         try {
           const at::Tensor found = compiled(tested.input(rows));
           ASSERT_EQ(found.layout(), expected.layout()) << tested.name << " of " << rows << " rows";
-          EXPECT_TRUE(found.equal(expected)) << tested.name << " of " << rows << " rows";
+          EXPECT_THAT(found, BitEqual(expected)) << tested.name << " of " << rows << " rows";
           EXPECT_EQ(found.strides(), expected.strides()) << tested.name << " of " << rows << " rows";
         } catch (const std::exception& error) {
           ADD_FAILURE() << tested.name << " of " << rows << " rows: " << std::string(error.what()).substr(0, 300);

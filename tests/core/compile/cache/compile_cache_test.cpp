@@ -24,6 +24,7 @@
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "models/custom.h"
 #include "models/transformer.h"
 #include "own_process.h"
@@ -32,6 +33,7 @@ namespace rehearse::compiler {
 namespace {
 
 namespace fs = std::filesystem;
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -90,8 +92,8 @@ void expect_same_bits(Net& net, Handle& handle, const CompileOptions& options, s
     ASSERT_EQ(first.size(), eager.size());
     ASSERT_EQ(second.size(), eager.size());
     for (std::size_t i = 0; i < eager.size(); ++i) {
-      EXPECT_TRUE(first[i].equal(eager[i])) << "compiled, tensor " << i;
-      EXPECT_TRUE(second[i].equal(eager[i])) << "read, tensor " << i;
+      EXPECT_THAT(first[i], BitEqual(eager[i])) << "compiled, tensor " << i;
+      EXPECT_THAT(second[i], BitEqual(eager[i])) << "read, tensor " << i;
       EXPECT_EQ(second[i].strides(), eager[i].strides()) << "read, tensor " << i;
     }
   }
@@ -144,7 +146,7 @@ TEST_F(Cache, GuardsOfTheBackwardAreReadToo) {
     const at::Tensor x = at::randn({length, length}).requires_grad_(), y = x.detach().clone().requires_grad_();
     made(x).backward();
     read(y).backward();
-    EXPECT_TRUE(y.grad().equal(x.grad()));
+    EXPECT_THAT(y.grad(), BitEqual(x.grad()));
     ASSERT_EQ(read.stats().compiles_in_last_call, made.stats().compiles_in_last_call) << length;
   }
   ASSERT_EQ(made.explain().entries.size(), read.explain().entries.size());
@@ -202,14 +204,14 @@ TEST_F(Cache, ADamagedFileIsAMissAndIsWrittenAnew) {
   made(at::ones({3}));
   std::ofstream(files().at(0), std::ios::app) << "x";
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(damaged(at::ones({3})).equal(at::full({3}, 2)));
+  EXPECT_THAT(damaged(at::ones({3})), BitEqual(at::full({3}, 2.F)));
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("rehearse::compile: " + files()[0].string() + " is damaged: its checksum is another"));
   EXPECT_THAT(damaged.explain().cache_warnings,
               ElementsAre(files()[0].string() + " is damaged: its checksum is another"));
   EXPECT_THAT(counts(damaged.stats()), ElementsAre(0, 1, 0));
   EXPECT_THAT(reasons(damaged.explain()), ElementsAre(files()[0].string() + " is damaged: its checksum is another"));
-  EXPECT_TRUE(read(at::ones({3})).equal(at::full({3}, 2)));
+  EXPECT_THAT(read(at::ones({3})), BitEqual(at::full({3}, 2.F)));
   EXPECT_THAT(counts(read.stats()), ElementsAre(1, 0, 0));
 }
 
@@ -217,7 +219,7 @@ TEST_F(Cache, WhatCannotBeWrittenIsReportedAndCompiled) {
   std::ofstream(path_) << "a file in the way";
   const auto f = [](const at::Tensor& x) { return x * 2; };
   auto compiled = compile(f, options());
-  EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2)));
+  EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.F)));
   EXPECT_THAT(counts(compiled.stats()), ElementsAre(0, 1, 0));
   ASSERT_EQ(compiled.explain().cache_warnings.size(), 1U);
   EXPECT_THAT(compiled.explain().text(),
@@ -283,7 +285,7 @@ TEST_F(Cache, BackEndsOfOnesOwnTakePart) {
     CompileOptions chosen = options();
     chosen.backend = backend;
     auto compiled = compile(f, chosen);
-    EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2)));
+    EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.F)));
     return reasons(compiled.explain()).at(0);
   };
   const auto first = std::make_shared<Doubling>("1"), second = std::make_shared<Doubling>("1"),

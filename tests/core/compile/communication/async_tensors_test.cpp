@@ -14,11 +14,14 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::async_tensors {
 namespace {
 
 using functional::all_reduce_async;
 using functional::AsyncTensor;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -51,10 +54,10 @@ TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
         const at::Tensor w = at::ones({length}, at::kDouble).requires_grad_();
         const AsyncTensor sum = all_reduce_async(x, ctx.group());
         const at::Tensor result = compiled(sum, w);
-        EXPECT_TRUE(result.equal(w.sin() * total + total));
+        EXPECT_THAT(result, BitEqual(w.sin() * total + total));
         EXPECT_TRUE(sum.is_pending());  // the caller's object has not waited
         result.sum().backward();
-        EXPECT_TRUE(w.grad().equal(w.detach().cos() * total));
+        EXPECT_THAT(w.grad(), BitEqual(w.detach().cos() * total));
       }
       EXPECT_EQ(compiled.stats().compiles, 1);
       const std::string graph = compiled.explain().pieces().front().text;
@@ -70,9 +73,9 @@ TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
     auto compiled = compile([](AsyncTensor& sum) { return sum + 1; }, {.fullgraph = true});
     for (int call = 0; call < 2; ++call) {
       AsyncTensor sum = all_reduce_async(at::ones({3}), ctx.group());
-      EXPECT_TRUE(compiled(sum).equal(at::full({3}, 3.0)));
+      EXPECT_THAT(compiled(sum), BitEqual(at::full({3}, 3.0)));
       EXPECT_FALSE(sum.is_pending());
-      EXPECT_TRUE(compiled(sum).equal(at::full({3}, 3.0)));
+      EXPECT_THAT(compiled(sum), BitEqual(at::full({3}, 3.0)));
     }
     EXPECT_EQ(compiled.stats().compiles, 2);
   });
@@ -92,9 +95,9 @@ TEST(CompiledAsyncTensors, AreResults) {
         const at::Tensor x = at::ones({3}) * (ctx.rank() + call);
         const auto [found, twice] = compiled(x, ctx.group());
         const at::Tensor total = at::ones({3}) * (1 + 2 * call);
-        EXPECT_TRUE(found.equal(x.exp() + total));
+        EXPECT_THAT(found, BitEqual(x.exp() + total));
         EXPECT_TRUE(twice.is_pending());
-        EXPECT_TRUE((twice + 0).equal(total * 2));
+        EXPECT_THAT(twice + 0, BitEqual(total * 2));
       }
       EXPECT_EQ(compiled.stats().compiles, 1);
     });
@@ -117,9 +120,9 @@ TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
         const at::Tensor w = at::full({3}, 5.0).requires_grad_();
         const AsyncTensor sum = all_reduce_async(at::ones({3}), ctx.group());
         const at::Tensor result = compiled(sum, w);
-        EXPECT_TRUE(result.equal(at::full({3}, 11.0)));
+        EXPECT_THAT(result, BitEqual(at::full({3}, 11.0)));
         result.sum().backward();
-        EXPECT_TRUE(w.grad().equal(at::full({3}, 2.0)));
+        EXPECT_THAT(w.grad(), BitEqual(at::full({3}, 2.0)));
       }
       if (backend == std::string("aot_eager")) {
         EXPECT_THAT(compiled.explain().entries.at(0).graphs.at(0).eager_because,

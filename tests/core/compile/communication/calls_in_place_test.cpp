@@ -16,12 +16,15 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
 // for library code.
 namespace {
 
 using namespace rehearse;
 using namespace rehearse::compiler;
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 using Code = std::function<Tensors(const at::Tensor&, const Group&)>;
@@ -196,9 +199,8 @@ TEST_P(CallsInPlace, GiveTheBitsOfTheCode) {
           const auto by_code = calls_on(ctx.group()) - before;
           const Tensors found = compiled(x, ctx.group());
           EXPECT_EQ(calls_on(ctx.group()) - before - by_code, by_code);
-          ASSERT_EQ(found.size(), expected.size());
-          for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << "result " << i;
-          EXPECT_TRUE(x.equal(of_eager));
+          EXPECT_THAT(found, BitEqual(expected));
+          EXPECT_THAT(x, BitEqual(of_eager));
         }
         EXPECT_EQ(compiled.stats().compiles, 1);
         EXPECT_EQ(compiled.stats().hits, 2);
@@ -225,8 +227,8 @@ TEST(CallsInPlaceMore, ABufferOfAModule_IsWritten) {
     auto compiled = compile(net, {.fullgraph = true});
     for (int call = 0; call < 3; ++call) {
       const at::Tensor x = input_of(ctx.rank(), call);
-      EXPECT_TRUE(compiled(x).equal(eager->forward(x)));
-      EXPECT_TRUE(net->seen.equal(eager->seen));
+      EXPECT_THAT(compiled(x), BitEqual(eager->forward(x)));
+      EXPECT_THAT(net->seen, BitEqual(eager->seen));
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
@@ -263,7 +265,7 @@ TEST(CallsInPlaceMore, ASizeThatVaries_StaysASymbol) {
     auto compiled = compile(code, {.fullgraph = true});
     for (const int rows : {4, 5, 6, 7}) {
       const at::Tensor x = at::arange(rows * 2, at::kFloat).view({rows, 2}) + ctx.rank();
-      EXPECT_TRUE(compiled(x).equal(code(x)));
+      EXPECT_THAT(compiled(x), BitEqual(code(x)));
     }
     EXPECT_EQ(compiled.stats().compiles, 2);
   });
@@ -283,7 +285,7 @@ TEST(CallsInPlaceMore, Gradients_PassWhereTheCodeLetsThem) {
       const at::Tensor x = input_of(ctx.rank(), call).requires_grad_(), y = x.detach().clone().requires_grad_();
       code(y).backward();
       compiled(x).backward();
-      EXPECT_TRUE(x.grad().equal(y.grad()));
+      EXPECT_THAT(x.grad(), BitEqual(y.grad()));
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);

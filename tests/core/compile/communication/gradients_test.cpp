@@ -16,10 +16,13 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
 
 using at::Tensor;
+using rehearse::test::BitEqual;
 using testing::IsEmpty;
 using Code = std::function<Tensor(const Tensor&, const Group&)>;
 using Backward = std::function<void(const Tensor&)>;
@@ -93,10 +96,9 @@ void expect_gradients_of_eager(const NamedCode& code, const std::string& backend
     const auto found = gradients([&](const Tensor& x) { return compiled(x, ctx.group()); }, how, ctx.rank());
     EXPECT_EQ(compiled.explain().refusal.empty(), code.is_captured) << code.name;
     for (std::size_t call = 0; call < expected.size(); ++call) {
-      EXPECT_TRUE(expected[call].defined() && found[call].equal(expected[call]))
-          << code.name << ' ' << how.name << ", " << backend << ", call " << call << '\n'
-          << found[call] << '\n'
-          << expected[call];
+      EXPECT_TRUE(expected[call].defined()) << code.name << ' ' << how.name;
+      EXPECT_THAT(found[call], BitEqual(expected[call]))
+          << code.name << ' ' << how.name << ", " << backend << ", call " << call;
     }
   }
 }
@@ -127,7 +129,8 @@ TEST(GradientsOfCollectives, ThatAreUndefined_AreThoseOfEagerMode) {
     const auto expected = gradients([&](const Tensor& x) { return code(x, ctx.group()); }, how, ctx.rank());
     const auto found = gradients([&](const Tensor& x) { return compiled(x, ctx.group()); }, how, ctx.rank());
     for (std::size_t call = 0; call < expected.size(); ++call) {
-      EXPECT_TRUE(expected[call].equal(at::zeros({4, 4})) && found[call].equal(expected[call])) << found[call];
+      EXPECT_THAT(expected[call], BitEqual(at::zeros({4, 4})));
+      EXPECT_THAT(found[call], BitEqual(expected[call]));
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);

@@ -21,11 +21,14 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/world_groups.h>
 
+#include "bit_equal.h"
+
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
 // for library code.
 namespace {
 
 using namespace rehearse;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
@@ -61,7 +64,7 @@ TEST(GroupGuards, AnArgument_IsGuardedByIdentityAndKeptForTheNextTime) {
     auto place = compile([](const at::Tensor& x, const Group& group) { return x + group.rank(); }, {.fullgraph = true});
     const at::Tensor x = at::zeros({2});
     for (const Group* const group : {&groups.straight, &groups.crossed, &groups.straight, &groups.crossed}) {
-      EXPECT_TRUE(place(x, *group).equal(x + group->rank()));
+      EXPECT_THAT(place(x, *group), BitEqual(x + group->rank()));
     }
     EXPECT_EQ(place.stats().compiles, 2);
   });
@@ -75,7 +78,7 @@ TEST(GroupGuards, AWatchedGroup_CompilesAnewAndComesBackForNothing) {
     const at::Tensor x = at::zeros({2});
     for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
       group = *now;
-      EXPECT_TRUE(place(x).equal(x + now->rank()));
+      EXPECT_THAT(place(x), BitEqual(x + now->rank()));
     }
     EXPECT_EQ(place.stats().compiles, 2);
   });
@@ -86,9 +89,9 @@ TEST(GroupGuards, ARankThatIsNoMember_IsAConstantToo) {
     Group group = ctx.new_group({1}, "one");
     auto sign = compile([&](const at::Tensor& x) { return watch(group) ? x : -x; }, {.fullgraph = true});
     const at::Tensor x = at::ones({2});
-    EXPECT_TRUE(sign(x).equal(ctx.rank() == 1 ? x : -x));
+    EXPECT_THAT(sign(x), BitEqual(ctx.rank() == 1 ? x : -x));
     group = ctx.group();
-    EXPECT_TRUE(sign(x).equal(x));
+    EXPECT_THAT(sign(x), BitEqual(x));
     EXPECT_EQ(sign.stats().compiles, 2);
   });
 }
@@ -103,7 +106,7 @@ TEST(GroupGuards, KeptByValueInTheFunction_NeedsNoWatch) {
           return sum;
         },
         {.fullgraph = true});
-    for (int call = 0; call < 2; ++call) EXPECT_TRUE(sum(at::ones({2})).equal(at::full({2}, 3.0)));
+    for (int call = 0; call < 2; ++call) EXPECT_THAT(sum(at::ones({2})), BitEqual(at::full({2}, 3.0)));
     EXPECT_EQ(sum.stats().compiles, 1);
   });
 }
@@ -138,13 +141,13 @@ template <class Held>
 void expect_guard_of_kept(const Held& held, const Held& next) {
   auto place = compile(Keeper<Held>{held, next}, {.fullgraph = true});
   const at::Tensor x = at::zeros({2});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(place(x, false).equal(x + rank_in(held)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(place(x, false), BitEqual(x + rank_in(held)));
   auto moved = place;
-  EXPECT_TRUE(moved(x, false).equal(x + rank_in(held)));
+  EXPECT_THAT(moved(x, false), BitEqual(x + rank_in(held)));
   EXPECT_EQ(place.stats().compiles, 1);
   place(x, true);
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(place(x, false).equal(x + rank_in(next)));
-  EXPECT_TRUE(moved(x, false).equal(x + rank_in(held)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(place(x, false), BitEqual(x + rank_in(next)));
+  EXPECT_THAT(moved(x, false), BitEqual(x + rank_in(held)));
   EXPECT_EQ(place.stats().compiles, 3);
   EXPECT_EQ(place.explain().recompiles.back().failures.back().source, "a group in the function object");
 }
@@ -180,7 +183,7 @@ TEST(GroupGuards, AFunctionThatReplacesItsOwnGroup_IsRefused) {
       for (const auto verify : {Verify::Never, Verify::FirstHit, Verify::Always}) {
         const Turning code{groups.straight, groups.crossed, turns_first};
         auto turning = compile(code, {.verify = verify});
-        for (int call = 0; call < 5; ++call) EXPECT_TRUE(turning(at::ones({2})).equal(code(at::ones({2}))));
+        for (int call = 0; call < 5; ++call) EXPECT_THAT(turning(at::ones({2})), BitEqual(code(at::ones({2}))));
         EXPECT_THAT(turning.explain().refusal, HasSubstr("the function replaces a group in its own object"));
       }
     }
@@ -223,7 +226,7 @@ TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
       const at::Tensor x = at::arange(2.) + ctx.rank();
       for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
         group = *now;
-        EXPECT_TRUE(as_it_is(x).equal(uses[i](x, *now))) << i;
+        EXPECT_THAT(as_it_is(x), BitEqual(uses[i](x, *now))) << i;
       }
       EXPECT_EQ(as_it_is.stats().compiles, 0) << i;
       EXPECT_THAT(as_it_is.explain().refusal, HasSubstr("\"straight\"")) << i;
@@ -251,12 +254,12 @@ TEST(GroupGuards, AProcessGroupFoundByReference_IsRefusedAtAQuestion) {
       auto as_it_is = compile(code);
       for (const Group* const now : {&groups.straight, &groups.crossed, &other, &groups.straight}) {
         group = now->get();
-        EXPECT_TRUE(as_it_is(at::ones({2})).equal(at::ones({2}) + question(group)));
+        EXPECT_THAT(as_it_is(at::ones({2})), BitEqual(at::ones({2}) + question(group)));
       }
       auto watched = compile([&](const at::Tensor& x) { return x + question(watch(group)); }, {.fullgraph = true});
       for (const Group* const now : {&groups.straight, &other, &groups.straight}) {
         group = now->get();
-        EXPECT_TRUE(watched(at::ones({2})).equal(at::ones({2}) + question(group)));
+        EXPECT_THAT(watched(at::ones({2})), BitEqual(at::ones({2}) + question(group)));
       }
       EXPECT_EQ(watched.stats().compiles, 2);
     }
@@ -281,7 +284,7 @@ TEST(GroupGuards, AProcessGroupThatIsAnArgumentOrKeptByValue_NeedsNoWatch) {
           },
           {.fullgraph = true});
       for (int call = 0; call < 2; ++call) {
-        EXPECT_TRUE(kept(at::ones({2})).equal(given(at::ones({2}), group)));
+        EXPECT_THAT(kept(at::ones({2})), BitEqual(given(at::ones({2}), group)));
       }
       EXPECT_EQ(kept.stats().compiles, 1);
     }
@@ -304,7 +307,7 @@ TEST(GroupGuards, AProcessGroupFoundByReference_IsRefusedWhereItCommunicates) {
     EXPECT_THAT(refusal_of(functional), HasSubstr("the group \"straight\", which is neither"));
     auto watched =
         compile([&](const at::Tensor& x) { return functional::all_reduce(x, watch(group)); }, {.fullgraph = true});
-    EXPECT_TRUE(watched(at::ones({2})).equal(at::full({2}, 2.0)));
+    EXPECT_THAT(watched(at::ones({2})), BitEqual(at::full({2}, 2.0)));
   });
 }
 
@@ -338,18 +341,18 @@ TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
     };
     auto sizes = compile(code, {.fullgraph = true});
     const at::Tensor x = at::zeros({2});
-    EXPECT_TRUE(sizes(x).equal(x + 4));
-    EXPECT_TRUE(sizes(x).equal(x + 4));
+    EXPECT_THAT(sizes(x), BitEqual(x + 4));
+    EXPECT_THAT(sizes(x), BitEqual(x + 4));
     EXPECT_EQ(sizes.stats().compiles, 1);
 
     // Gives the rank another world group, as a later incarnation of the rank would have.
     const Group alone = ctx.new_local_group({ctx.rank()});
     const WorldGroups::Entry other(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), alone);
     auto size = compile([](const at::Tensor& x) { return x + world_group().size(); }, {.fullgraph = true});
-    EXPECT_TRUE(size(x).equal(x + 1));
+    EXPECT_THAT(size(x), BitEqual(x + 1));
     {
       const WorldGroups::Entry again(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), ctx.group());
-      EXPECT_TRUE(size(x).equal(x + 2));
+      EXPECT_THAT(size(x), BitEqual(x + 2));
       EXPECT_EQ(size.stats().compiles, 2);
       EXPECT_EQ(size.explain().recompiles.front().failures.front().source, "world_group()");
     }
@@ -366,7 +369,7 @@ TEST(GroupGuards, AnEagerRegion_MayTakeAnyGroup) {
       eager_region([](const at::Tensor& t, const Group& among) { among.allreduce(t)->wait(); }, y, std::ref(group));
       return y + 1;
     });
-    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 5.0)));
+    for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 5.0)));
     EXPECT_EQ(compiled.stats().eager_calls, 0);
   });
 }

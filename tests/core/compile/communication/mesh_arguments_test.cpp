@@ -20,11 +20,14 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
+
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
 // for library code.
 namespace {
 
 using namespace rehearse;
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using torch::distributed::Partial;
@@ -46,7 +49,7 @@ std::vector<std::int64_t> compiles_of(Compiled& compiled, std::vector<Value> val
   const at::Tensor x = at::arange(4.);
   for (const Value& value : values) {
     const auto before = compiled.stats().compiles;
-    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x, value).equal(reference(x, value)));
+    for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(x, value), BitEqual(reference(x, value)));
     counts.push_back(compiled.stats().compiles - before);
   }
   return counts;
@@ -101,7 +104,7 @@ TEST(MeshArguments, AWatchedMesh_IsGuarded) {
     std::vector<std::int64_t> counts;
     for (const DeviceMesh& now : {square, square, turned, square}) {
       mesh = now;
-      EXPECT_TRUE(compiled(at::ones({4})).equal(told(at::ones({4}), now)));
+      EXPECT_THAT(compiled(at::ones({4})), BitEqual(told(at::ones({4}), now)));
       counts.push_back(compiled.stats().compiles_in_last_call);
     }
     EXPECT_THAT(counts, ElementsAre(1, 0, 1, 0));
@@ -140,7 +143,7 @@ TEST(MeshArguments, MakingAMeshInACapture_IsRefused) {
     EXPECT_THROW(making(at::ones({2})), capture::NotCapturable);
     EXPECT_THROW(flattening(at::ones({2}), mesh), capture::NotCapturable);
     mesh.flatten("all");
-    EXPECT_TRUE(flattening(at::zeros({2}), mesh).equal(at::full({2}, 4.0)));
+    EXPECT_THAT(flattening(at::zeros({2}), mesh), BitEqual(at::full({2}, 4.0)));
   });
 }
 
@@ -151,7 +154,7 @@ TEST(MeshArguments, AMeshAsAResult_IsThatOfTheCall) {
                             {.fullgraph = true});
     for (const DeviceMesh& mesh : {square, line, square}) {
       const auto [doubled, tp] = compiled(at::ones({2}), mesh);
-      EXPECT_TRUE(doubled.equal(at::full({2}, 2.0)));
+      EXPECT_THAT(doubled, BitEqual(at::full({2}, 2.0)));
       EXPECT_EQ(tp, mesh["tp"]);
     }
     EXPECT_EQ(compiled.stats().compiles, 2);
@@ -207,7 +210,7 @@ TEST(PlacementArguments, WatchedAndAsAResult) {
   for (const AnyPlacement& now : {AnyPlacement(Shard(0)), AnyPlacement(Partial()), AnyPlacement(Shard(0))}) {
     placement = now;
     const auto [found, given] = compiled(at::ones({2}));
-    EXPECT_TRUE(found.equal(placed(at::ones({2}), now)));
+    EXPECT_THAT(found, BitEqual(placed(at::ones({2}), now)));
     EXPECT_EQ(given, now);
     counts.push_back(compiled.stats().compiles_in_last_call);
   }

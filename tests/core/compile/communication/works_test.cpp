@@ -14,12 +14,15 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
+
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
 // for library code.
 namespace {
 
 using namespace rehearse;
 using namespace rehearse::compiler;
+using rehearse::test::BitEqual;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -37,7 +40,7 @@ void expect_same(const Code& code, std::int64_t compiles = 1, bool fullgraph = t
         for (int call = 0; call < 3; ++call) {
           const at::Tensor x = at::arange(6, at::kFloat) / 3 + ctx.rank() - call;
           const Tensors expected = code(x, ctx.group()), found = compiled(x, ctx.group());
-          for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(found.at(i).equal(expected[i])) << i;
+          for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_THAT(found.at(i), BitEqual(expected[i])) << i;
         }
         EXPECT_EQ(compiled.stats().compiles, compiles);
         EXPECT_EQ(compiled.stats().graphs, graphs);
@@ -120,7 +123,7 @@ TEST(CapturedWorks, NeverWaitedFor) {
       auto compiled = compile(code, {.fullgraph = true});
       for (int call = 0; call < 2; ++call) {
         const at::Tensor x = at::ones({3});
-        EXPECT_TRUE((is_compiled ? compiled(x, ctx.group()) : code(x, ctx.group())).equal(x + 1));
+        EXPECT_THAT(is_compiled ? compiled(x, ctx.group()) : code(x, ctx.group()), BitEqual(x + 1));
       }
     });
     EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
@@ -155,7 +158,7 @@ TEST(CapturedWorks, AcrossAReadAtTheLimit) {
     auto compiled = compile(code, {.recompile_limit = 2});
     for (int call = 0; call < 5; ++call) {
       const at::Tensor x = at::ones({3}) * call + ctx.rank();
-      EXPECT_TRUE(compiled(x, ctx.group()).equal(code(x, ctx.group())));
+      EXPECT_THAT(compiled(x, ctx.group()), BitEqual(code(x, ctx.group())));
     }
     EXPECT_EQ(compiled.stats().compiles, 2);
   });

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/explanation.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace rehearse_test {
@@ -44,9 +46,9 @@ inline std::vector<at::Tensor> batches_of(int rank, int steps = 4) {
 }
 
 inline void expect_same_training(const ShardedTraining& found, const ShardedTraining& expected) {
-  EXPECT_TRUE(same_bits(found.outputs, expected.outputs)) << "outputs";
-  EXPECT_TRUE(same_bits(found.gradients, expected.gradients)) << "gradients";
-  EXPECT_TRUE(same_bits(found.shards, expected.shards)) << "shards";
+  EXPECT_THAT(found.outputs, rehearse::test::BitEqual(expected.outputs)) << "outputs";
+  EXPECT_THAT(found.gradients, rehearse::test::BitEqual(expected.gradients)) << "gradients";
+  EXPECT_THAT(found.shards, rehearse::test::BitEqual(expected.shards)) << "shards";
 }
 
 // Trains two models from `make` on these batches, one compiled and one in eager mode. Expects equal bits everywhere.

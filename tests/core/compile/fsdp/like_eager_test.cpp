@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/autocast_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -14,6 +15,7 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse/parallel/device_mesh.h>
 
+#include "bit_equal.h"
 #include "core/compile/fsdp/compiled_training.h"
 
 namespace {
@@ -24,6 +26,7 @@ using rehearse::FullyShardedDataParallel;
 using rehearse::FullyShardedOptions;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using rehearse::test::BitEqual;
 
 Mlp mlp() { return Mlp(); }
 
@@ -199,7 +202,7 @@ TEST(CompiledFsdp, RunningStatistics_AreUpdatedOnce) {
         buffers.push_back(copies(net->buffers()));
         EXPECT_EQ(compiled.stats().compiles, compiles ? 1 : 0);
       }
-      EXPECT_TRUE(same_bits(buffers[0], buffers[1]));
+      EXPECT_THAT(buffers[0], BitEqual(buffers[1]));
     });
   }
 }
@@ -224,7 +227,7 @@ TEST(CompiledFsdp, NoSync_KeepsGradientsOnTheirRank) {
           for (const auto& each : gradient_copies(fsdp.parameters())) gradients[compiles ? 1 : 0].push_back(each);
         }
       }
-      EXPECT_TRUE(same_bits(gradients[0], gradients[1]));
+      EXPECT_THAT(gradients[0], BitEqual(gradients[1]));
     });
   }
 }

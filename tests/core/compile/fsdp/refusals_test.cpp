@@ -14,6 +14,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/fsdp/compiled_training.h"
 
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::FullyShardedDataParallel;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -70,7 +72,7 @@ TEST(CompiledFsdpRefusals, QuestionAboutAStorage_RunsAsItIs) {
     auto compiled = rehearse::compile(fsdp);
     for (int step = 0; step < 2; ++step) {
       const auto x = batch_of(ctx.rank(), step);
-      EXPECT_TRUE(compiled(x).equal(reference(x)));
+      EXPECT_THAT(compiled(x), BitEqual(reference(x)));
     }
     EXPECT_EQ(bytes, (std::vector<std::int64_t>(2, 8 * 16 * 16)));
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("parameter \"second.weight\" of unit \"second\""));

@@ -9,13 +9,18 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::argument_layouts {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct Layout {
   const char* name;
@@ -76,7 +81,7 @@ TEST(ArgumentLayouts, ChangedInPlace_GiveTheGradientsOfEager) {
           const auto expected = outcome(change.apply, layout.make(n, m));
           const auto found =
               outcome([&](const at::Tensor& x, const at::Tensor& s) { compiled(x, s); }, layout.make(n, m));
-          EXPECT_TRUE(found.first.equal(expected.first)) << n << " x " << m;
+          EXPECT_THAT(found.first, BitEqual(expected.first)) << n << " x " << m;
           EXPECT_TRUE(found.second.allclose(expected.second, 1e-12)) << n << " x " << m;
         }
       }
@@ -95,7 +100,7 @@ TEST(ArgumentLayouts, WhereATensorBegins_IsAGuardOfCodeThatAsks) {
       auto compiled = compile(function, {.dynamic = dynamic});
       for (int call = 0; call < 10; ++call) {
         const at::Tensor x = rows[call % 5];
-        EXPECT_TRUE(compiled(x).equal(function(x))) << call;
+        EXPECT_THAT(compiled(x), BitEqual(function(x))) << call;
       }
       EXPECT_EQ(compiled.stats().compiles, compiles);
     }
@@ -115,7 +120,7 @@ TEST(ArgumentLayouts, ElementsThatShareMemory) {
     x.sum().backward();
     return leaf.grad();
   };
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(gradient_by(compiled), BitEqual(gradient_by(function)));
 }
 
 // Lazy bits say that a tensor is the conjugate of its memory, or the negative of its memory (such as the imaginary part
@@ -156,12 +161,12 @@ TEST(ArgumentLayouts, LazyBitsAreThoseOfEager) {
         };
         for (int call = 0; call < 3; ++call) {
           const auto found = seen(compiled), expected = seen(function);
-          EXPECT_TRUE(std::get<0>(found).equal(std::get<0>(expected)));
+          EXPECT_THAT(std::get<0>(found), BitEqual(std::get<0>(expected)));
           EXPECT_EQ(std::get<1>(found), std::get<1>(expected));
           EXPECT_EQ(std::get<2>(found), std::get<2>(expected));
           EXPECT_EQ(std::get<3>(found), std::get<3>(expected));
           EXPECT_EQ(std::get<4>(found), std::get<4>(expected));
-          EXPECT_TRUE(std::get<5>(found).equal(std::get<5>(expected)));
+          EXPECT_THAT(std::get<5>(found), BitEqual(std::get<5>(expected)));
         }
       }
     }

@@ -15,9 +15,12 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::refused {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 TEST(BehindARefusal, TheCallersArgumentIsChanged) {
@@ -31,7 +34,7 @@ TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   for (const double value : {1.0, -1.0, 1.0}) {
     const at::Tensor mine = at::ones({2}), eagers = at::ones({2}), y = at::full({2}, value);
     mine.mutable_grad() = eagers.mutable_grad() = value > 0 ? at::zeros({2}) : at::Tensor();
-    EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
+    EXPECT_THAT(compiled(mine, y), BitEqual(function(eagers, y)));
     EXPECT_EQ(mine.requires_grad(), eagers.requires_grad());
   }
 }
@@ -56,7 +59,7 @@ TEST(BehindARefusal, QuestionsBehindARead) {
       auto compiled = compile(function);
       const at::Tensor x = at::ones({3}).requires_grad_();
       EXPECT_THROW(compiled(x), capture::NotCapturable);
-      for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(function(x)));
+      for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(x), BitEqual(function(x)));
     }
   }
 }
@@ -72,7 +75,7 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   auto compiled = compile(function);
   const at::Tensor x = at::ones({3});
   EXPECT_THROW(compiled(x), capture::NotCapturable);
-  EXPECT_TRUE(compiled(x).equal(function(x)));
+  EXPECT_THAT(compiled(x), BitEqual(function(x)));
 }
 
 // The code of a checkpoint registers a hook on its input, which no graph can hold. Behind a read it does so in each
@@ -93,7 +96,7 @@ TEST(BehindARefusal, HooksOnTheInputOfACheckpoint) {
                        eagers = at::ones({2}).requires_grad_();
       compiled(is_leaf ? mine : mine * 1, w).backward();
       function(is_leaf ? eagers : eagers * 1, w).backward();
-      EXPECT_TRUE(mine.grad().equal(eagers.grad())) << reads << is_leaf << mine.grad() << eagers.grad();
+      EXPECT_THAT(mine.grad(), BitEqual(eagers.grad())) << reads << is_leaf;
     }
   }
 }
@@ -112,7 +115,7 @@ TEST(BehindARefusal, SizesOfWhatIsIndexedByANumberFromData) {
   auto compiled = compile(function, {.dynamic = true});
   for (const std::int64_t columns : {2, 3, 2}) {
     const auto argument = [&] { return at::ones({columns + 1, columns}, at::kDouble); };
-    EXPECT_TRUE(compiled(argument()).equal(function(argument())));
+    EXPECT_THAT(compiled(argument()), BitEqual(function(argument())));
   }
 }
 
@@ -123,7 +126,7 @@ TEST(BehindARefusal, AHistoryIsGone) {
   };
   auto compiled = compile(function);
   for (int call = 0; call < 2; ++call) {
-    EXPECT_TRUE(compiled(at::ones({2}).requires_grad_()).equal(function(at::ones({2}).requires_grad_())));
+    EXPECT_THAT(compiled(at::ones({2}).requires_grad_()), BitEqual(function(at::ones({2}).requires_grad_())));
   }
 }
 
@@ -136,7 +139,7 @@ TEST(BehindARefusal, AHistoryComesThroughAView) {
   auto compiled = compile(function);
   for (int call = 0; call < 2; ++call) {
     const at::Tensor leaf = at::ones({}).requires_grad_();
-    EXPECT_TRUE(compiled(at::ones({2}), leaf).equal(function(at::ones({2}), leaf)));
+    EXPECT_THAT(compiled(at::ones({2}), leaf), BitEqual(function(at::ones({2}), leaf)));
   }
 }
 
@@ -154,7 +157,7 @@ TEST(BehindARefusal, PartsOfWhatIsChanged) {
   for (int call = 0; call < 2; ++call) {
     const at::Tensor leaf = at::ones({3}).requires_grad_();
     compiled(leaf * 1, at::ones({2})).backward();
-    EXPECT_TRUE(leaf.grad().equal(at::full({3}, 8.0)));
+    EXPECT_THAT(leaf.grad(), BitEqual(at::full({3}, 8.0)));
   }
 }
 
@@ -170,7 +173,7 @@ TEST(BehindARefusal, ARegionOfAViewWithAHistory) {
   auto compiled = compile(function);
   for (int call = 0; call < 2; ++call) {
     const at::Tensor x = (at::ones({2, 3}).requires_grad_() * 3)[1];
-    EXPECT_TRUE(compiled(x).equal(function(x)));
+    EXPECT_THAT(compiled(x), BitEqual(function(x)));
   }
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory"));
 }
@@ -194,7 +197,7 @@ TEST(BehindARefusal, ArgumentsGetHistories) {
     return leaf.grad().clone();
   };
   auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(gradient_of(compiled), BitEqual(gradient_of(function)));
 }
 
 template <class Function>
@@ -220,8 +223,8 @@ TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   for (const bool dynamic : {false, true}) {
     for (const at::Tensor& x : {at::ones({2}), both.narrow(0, 3, 2)}) {
       const at::Tensor twin = x.clone();
-      EXPECT_TRUE(compile(function, {.dynamic = dynamic})(x).equal(function(twin)));
-      EXPECT_TRUE(x.equal(twin));
+      EXPECT_THAT(compile(function, {.dynamic = dynamic})(x), BitEqual(function(twin)));
+      EXPECT_THAT(x, BitEqual(twin));
     }
   }
 }
@@ -241,7 +244,7 @@ TEST(BehindARefusal, MemoryBehindAVersion) {
     auto compiled = compile(function, {.dynamic = dynamic});
     for (const int rows : {4, 6, 4}) {
       const at::Tensor x = at::arange(5.0 * rows, at::kFloat).view({rows, 5});
-      EXPECT_TRUE(compiled(x).equal(function(x))) << rows;
+      EXPECT_THAT(compiled(x), BitEqual(function(x))) << rows;
     }
   }
 }
@@ -264,8 +267,8 @@ TEST(BehindARefusal, ACheckpointRunsAgainWithWhatItsCodeHolds) {
     const auto eager = gradients(function);
     for (int call = 0; call < 2; ++call) {
       const auto mine = gradients(compiled);
-      EXPECT_TRUE(mine.first.equal(eager.first)) << x_is_leaf << call;
-      EXPECT_TRUE(mine.second.equal(eager.second)) << x_is_leaf << call;
+      EXPECT_THAT(mine.first, BitEqual(eager.first)) << x_is_leaf << call;
+      EXPECT_THAT(mine.second, BitEqual(eager.second)) << x_is_leaf << call;
     }
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("is_view() is asked of a tensor"));
   };
@@ -292,7 +295,7 @@ TEST(BehindARefusal, AnArgumentThatChangedItsSizes_EndsTheCall) {
   }
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("set_data"));  // the call that no graph can hold
   for (int call = 0; call < 2; ++call) {
-    EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+    EXPECT_THAT(compiled(at::ones({3, 5})), BitEqual(function(at::ones({3, 5}))));
   }
 }
 
@@ -303,11 +306,11 @@ TEST(BehindARefusal, AnArgumentThatChangedItsSizes_MayTakeAnotherBranch) {
     return (x.sum() > 0).item<bool>() ? x * 2 : x * 3;
   };
   auto compiled = compile(function);
-  EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+  EXPECT_THAT(compiled(at::ones({3, 5})), BitEqual(function(at::ones({3, 5}))));
   const at::Tensor negative = at::full({3, 5}, -1.0);
   for (int call = 0; call < 2; ++call) {
-    EXPECT_TRUE(compiled(negative.clone()).equal(function(negative.clone())));
-    EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+    EXPECT_THAT(compiled(negative.clone()), BitEqual(function(negative.clone())));
+    EXPECT_THAT(compiled(at::ones({3, 5})), BitEqual(function(at::ones({3, 5}))));
   }
 }
 

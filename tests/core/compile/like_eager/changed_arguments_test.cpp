@@ -16,6 +16,8 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace changed_arguments {
 
 struct Batch {
@@ -37,6 +39,7 @@ namespace rehearse::compiler::changed_arguments_test {
 namespace {
 
 using changed_arguments::Batch;
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 struct Everything {
@@ -85,7 +88,7 @@ TEST(ChangedArguments, OfEveryKind) {
     };
     for (int i = 0; i < 4; ++i) {
       const at::Tensor x = at::full({2}, i);
-      EXPECT_TRUE(call(compiled, x, mine).equal(call(change_all, x, eagers))) << i;
+      EXPECT_THAT(call(compiled, x, mine), BitEqual(call(change_all, x, eagers))) << i;
       EXPECT_TRUE(mine == eagers) << i;
       if (i == 1) mine = eagers = Everything();
     }
@@ -109,7 +112,7 @@ TEST(ChangedArguments, OnEachBranchBehindARead) {
     std::int64_t mine = 5, eagers = 5;
     std::string my_text, eager_text;
     const at::Tensor x = at::full({2}, i % 3 == 0 ? -1.0 : 1.0);
-    EXPECT_TRUE(compiled(x, mine, my_text).equal(function(x, eagers, eager_text)));
+    EXPECT_THAT(compiled(x, mine, my_text), BitEqual(function(x, eagers, eager_text)));
     EXPECT_EQ(mine, eagers);
     EXPECT_EQ(my_text, eager_text);
   }
@@ -160,7 +163,7 @@ TEST(ChangedArguments, OfAFunctionThatReturnsNothing) {
     int calls = 0;
     compiled(x, calls);
     EXPECT_EQ(calls, 1);
-    EXPECT_TRUE(x.equal(at::full({2}, i)));
+    EXPECT_THAT(x, BitEqual(at::full({2}, static_cast<float>(i))));
   }
 }
 
@@ -236,9 +239,9 @@ TEST(ChangedArguments, TypesAreReported) {
   auto compiled = compile(function);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(std::get<1>(compiled(at::ones({2}), 3)), "int");
-    EXPECT_TRUE(compiled(at::ones({2}), std::int64_t{3}).equal(at::full({2}, 3.0)));
-    EXPECT_TRUE(compiled(at::ones({2}), 3.0F).equal(at::full({2}, 3.0)));
-    EXPECT_TRUE(compiled(at::ones({2}), 3.0).equal(at::full({2}, 3.0)));
+    EXPECT_THAT(compiled(at::ones({2}), std::int64_t{3}), BitEqual(at::full({2}, 3.0)));
+    EXPECT_THAT(compiled(at::ones({2}), 3.0F), BitEqual(at::full({2}, 3.0)));
+    EXPECT_THAT(compiled(at::ones({2}), 3.0), BitEqual(at::full({2}, 3.0)));
   }
   EXPECT_EQ(compiled.stats().compiles, 4);
 }

@@ -13,9 +13,12 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::custom_operators_test {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 int kernel_runs = 0;
@@ -57,7 +60,7 @@ TEST(CustomOperators, WithoutAKernelForMeta_AreRefusedByName) {
     auto compiled = compile([](const at::Tensor& x) { return call("without_meta", x) * 2; }, {.dynamic = dynamic});
     for (const std::int64_t count : kRows) {
       const int before = kernel_runs;
-      EXPECT_TRUE(compiled(rows(count)).equal(call("without_meta", rows(count)) * 2)) << count;
+      EXPECT_THAT(compiled(rows(count)), BitEqual(call("without_meta", rows(count)) * 2)) << count;
       EXPECT_EQ(kernel_runs, before + 2) << count << " rows: the kernel runs on the user's numbers alone";
     }
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("rehearse_custom_operators_test::without_meta"));
@@ -70,7 +73,7 @@ TEST(CustomOperators, WithAKernelForMeta_AreCapturedForTheSizesOfTheCall) {
     auto compiled =
         compile([](const at::Tensor& x) { return call("with_meta", x) * 2; }, {.dynamic = dynamic, .fullgraph = true});
     for (const std::int64_t count : kRows) {
-      EXPECT_TRUE(compiled(rows(count)).equal(call("with_meta", rows(count)) * 2)) << count;
+      EXPECT_THAT(compiled(rows(count)), BitEqual(call("with_meta", rows(count)) * 2)) << count;
     }
     EXPECT_EQ(compiled.explain().refusal, "");
   }
@@ -104,10 +107,10 @@ TEST(CustomOperators, RunInEachCallWithTheirOwnGradients) {
       auto compiled = compile(function, {.backend = backend, .fullgraph = true});
       for (int step = 1; step < 5; ++step) {
         factor = step;
-        EXPECT_TRUE(compiled(rows(2)).equal(function(rows(2)))) << backend << ", " << name << ", call " << step;
+        EXPECT_THAT(compiled(rows(2)), BitEqual(function(rows(2)))) << backend << ", " << name << ", call " << step;
         const at::Tensor expected = gradient_of(function), found = gradient_of(compiled);
         ASSERT_TRUE(found.defined()) << backend << ", " << name << ", call " << step;
-        EXPECT_TRUE(found.equal(expected)) << backend << ", " << name << ", call " << step;
+        EXPECT_THAT(found, BitEqual(expected)) << backend << ", " << name << ", call " << step;
       }
     }
   }

@@ -15,12 +15,14 @@
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
 
 namespace rehearse_test {
 namespace {
 
 using c10::SymInt;
+using rehearse::test::BitEqual;
 
 struct BoundCase {
   const char* name;
@@ -173,8 +175,8 @@ TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
     for (const double sign : {1.0, 1.0, -1.0, 1.0}) {
       const at::Tensor x = at::arange(1, 13, at::kDouble).view({4, 3}) * sign;
       at::Tensor mine = at::zeros({2, 3}, at::kDouble), eagers = mine.clone();
-      EXPECT_TRUE(compiled(x, mine).equal(function(x, eagers)));
-      EXPECT_TRUE(mine.equal(eagers));
+      EXPECT_THAT(compiled(x, mine), BitEqual(function(x, eagers)));
+      EXPECT_THAT(mine, BitEqual(eagers));
     }
     EXPECT_EQ(compiled.stats().eager_calls, 0);
   }

@@ -13,8 +13,12 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::dispatch_keys_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Function = std::function<at::Tensor(const at::Tensor& x)>;
 
@@ -30,11 +34,11 @@ Seen call(const Function& function) {
 }
 
 void expect_equal(const Seen& found, const Seen& expected) {
-  EXPECT_TRUE(found.result.equal(expected.result));
+  EXPECT_THAT(found.result, BitEqual(expected.result));
   EXPECT_EQ(found.result.requires_grad(), expected.result.requires_grad());
   EXPECT_EQ(found.gradient.defined(), expected.gradient.defined());
   if (!found.gradient.defined() || !expected.gradient.defined()) return;
-  EXPECT_TRUE(found.gradient.equal(expected.gradient));
+  EXPECT_THAT(found.gradient, BitEqual(expected.gradient));
 }
 
 TEST(DispatchKeys, GuardsInsideAreRefused) {

@@ -12,8 +12,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::duals {
 namespace {
+
+using rehearse::test::BitEqual;
 
 class Level {
  public:
@@ -37,15 +41,15 @@ TEST(Duals, OfArguments_HaveTheirTangents) {
   const auto square = [](const at::Tensor& x) { return x * x; };
   auto compiled = compile(square);
   const at::Tensor x = at::arange(3, at::kFloat);
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(square(x)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(x), BitEqual(square(x)));
   for (int call = 0; call < 2; ++call) {
     const Level level;
     const at::Tensor found = compiled(level.dual(x)), expected = square(level.dual(x));
-    EXPECT_TRUE(found.equal(expected));
+    EXPECT_THAT(found, BitEqual(expected));
     ASSERT_TRUE(level.tangent_of(found).defined());
-    EXPECT_TRUE(level.tangent_of(found).equal(level.tangent_of(expected)));
+    EXPECT_THAT(level.tangent_of(found), BitEqual(level.tangent_of(expected)));
   }
-  EXPECT_TRUE(compiled(x).equal(square(x)));
+  EXPECT_THAT(compiled(x), BitEqual(square(x)));
   EXPECT_EQ(compiled.stats().compiles, 1);
   EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("is dual"));
 }
@@ -60,14 +64,14 @@ TEST(Duals, ThatAFunctionFinds_HaveTheirTangents) {
   weight = level.dual(plain);
   EXPECT_TRUE(level.tangent_of(product(x)).defined());
   auto anew = compile(product);
-  EXPECT_TRUE(level.tangent_of(anew(x)).equal(level.tangent_of(product(x))));
+  EXPECT_THAT(level.tangent_of(anew(x)), BitEqual(level.tangent_of(product(x))));
 }
 
 TEST(Duals, InAFunctionThatMustBeOneGraph_AreAnError) {
   auto compiled = compile([](const at::Tensor& x) { return x * x; }, {.fullgraph = true});
   const Level level;
   EXPECT_THROW(compiled(level.dual(at::ones({2}))), capture::NotCapturable);
-  EXPECT_TRUE(compiled(at::ones({2})).equal(at::ones({2})));
+  EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::ones({2})));
 }
 
 }  // namespace

@@ -7,13 +7,18 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/watch.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::exact_numbers {
 namespace {
+
+using rehearse::test::BitEqual;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -46,7 +51,7 @@ TEST(ExactNumbers, WatchedListsOfZeros) {
   auto compiled = compile(function);
   for (const double number : {0.0, 0.0, -0.0, 0.0}) {
     watched[0] = number;
-    EXPECT_TRUE(compiled(ones()).equal(function(ones()))) << number;
+    EXPECT_THAT(compiled(ones()), BitEqual(function(ones()))) << number;
   }
   EXPECT_EQ(compiled.stats().compiles, 2);
 }
@@ -58,7 +63,7 @@ TEST(ExactNumbers, ZerosInAWatchedOptional_AreComparedByItsOwnOperator) {
       compile([&](const at::Tensor& x) { return x / rehearse::watch(watched).value(); }, {.verify = Verify::Never});
   const at::Tensor first = compiled(ones());
   watched = -0.0;
-  EXPECT_TRUE(compiled(ones()).equal(first));
+  EXPECT_THAT(compiled(ones()), BitEqual(first));
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 

@@ -16,10 +16,13 @@
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
 
 namespace rehearse_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 bool reads(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
 
@@ -132,7 +135,7 @@ TEST(Histories, OfCodeThatSwitchesGradientsOn) {
       for (const at::Tensor& result : results) sum = sum + result.sum();
       return torch::autograd::grad({sum}, {weight})[0];
     };
-    for (int call = 0; call < 3; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+    for (int call = 0; call < 3; ++call) EXPECT_THAT(gradient_by(compiled), BitEqual(gradient_by(function)));
   }
 }
 
@@ -152,7 +155,7 @@ TEST(Histories, AreLostThroughAViewBehindARead) {
     f(x).sum().backward();
     return x.grad();
   };
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(gradient_by(compiled), BitEqual(gradient_by(function)));
 }
 
 class Counting final : public torch::autograd::FunctionPostHook {
@@ -219,7 +222,7 @@ TEST(Histories, ArgumentsThatGetOneBehindARead) {
       return torch::autograd::grad({result.sum()}, {leaf}).front();
     };
     for (const bool has_history : {false, false, true, true, false}) {
-      EXPECT_TRUE(gradient_of(compiled, has_history).equal(gradient_of(function, has_history))) << has_history;
+      EXPECT_THAT(gradient_of(compiled, has_history), BitEqual(gradient_of(function, has_history))) << has_history;
     }
     // A tensor that the code has from elsewhere must be the same one in each call.
     EXPECT_EQ(compiled.stats().compiles, is_argument ? 2 : 5) << compiled.explain().text();
@@ -238,7 +241,7 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
   auto compiled = rehearse::compile(function);
   for (int call = 0; call < 4; ++call) {
     const at::Tensor result = compiled(at::ones({2}));
-    EXPECT_TRUE(torch::autograd::grad({result.sum()}, {leaf}, {}, true).front().equal(at::full({}, 2.0))) << call;
+    EXPECT_THAT(torch::autograd::grad({result.sum()}, {leaf}, {}, true).front(), BitEqual(at::full({}, 2.0))) << call;
     EXPECT_TRUE(buffer.requires_grad());
   }
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
@@ -289,7 +292,7 @@ TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
     auto compiled = rehearse::compile(function);
     for (int call = 0; call < 2; ++call) {
       const at::Tensor result = compiled(at::ones({3})).front();
-      EXPECT_TRUE(result.equal(at::ones({2, 3})));
+      EXPECT_THAT(result, BitEqual(at::ones({2, 3})));
       EXPECT_FALSE(result.is_view()) << makes_leaf;
       result.detach_();
     }
@@ -310,7 +313,7 @@ TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
     at::Tensor mine = at::ones({4}), twin = at::ones({4});
     auto compiled = rehearse::compile([&](const at::Tensor& x) { return function(mine, x); });
     for (int call = 0; call < 3; ++call) {
-      EXPECT_TRUE(compiled(at::ones({2})).equal(function(twin, at::ones({2})))) << is_asked_for_leaf << call;
+      EXPECT_THAT(compiled(at::ones({2})), BitEqual(function(twin, at::ones({2})))) << is_asked_for_leaf << call;
       EXPECT_EQ(mine.requires_grad(), twin.requires_grad());
       mine = mine.detach();
       twin = twin.detach();
@@ -328,7 +331,7 @@ TEST(Histories, OfAViewThatIsSqueezedByANumberFromData) {
   auto compiled = rehearse::compile(function);
   for (int call = 0; call < 2; ++call) {
     const at::Tensor x = at::ones({3, 4}, at::kDouble).requires_grad_() * 1;
-    EXPECT_TRUE(compiled(x).equal(function(x)));
+    EXPECT_THAT(compiled(x), BitEqual(function(x)));
   }
 }
 

@@ -13,11 +13,13 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "kept_state.h"
 
 namespace rehearse::compiler::kept_tensors {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 std::string outcome_of(const std::function<void()>& call) {
@@ -42,8 +44,8 @@ TEST(KeptTensorsOfCode, ThatThrows_AreThoseOfEagerMode) {
     const at::Tensor x = at::ones({3, 4});
     EXPECT_EQ(outcome_of([&] { compiled(x); }), "not yet");
     EXPECT_EQ(outcome_of([&] { fill(eager, x); }), "not yet");
-    EXPECT_TRUE(compiled(x).equal(fill(eager, x)));
-    EXPECT_TRUE(state.cache.equal(eager.cache));
+    EXPECT_THAT(compiled(x), BitEqual(fill(eager, x)));
+    EXPECT_THAT(state.cache, BitEqual(eager.cache));
     EXPECT_EQ(compiled.stats().compiles, 1);
   }
 }
@@ -58,14 +60,14 @@ TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
       {.fullgraph = true});
   const at::Tensor x = at::rand({3, 4});
   const at::Tensor expected = x.matmul(at::ones({4, 4}).tril());
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(masked(x).equal(expected));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(masked(x), BitEqual(expected));
   EXPECT_EQ(masked.stats().compiles, 1);
   EXPECT_EQ(masked.stats().hits, 1);
 
   auto averaged = compile([&](const at::Tensor& x) { return state.other = x * 2; }, {.fullgraph = true});
-  EXPECT_TRUE(averaged(x).equal(x * 2));
+  EXPECT_THAT(averaged(x), BitEqual(x * 2));
   EXPECT_THAT(outcome_of([&] { averaged(x); }), HasSubstr("outlives the call"));
-  EXPECT_TRUE(state.other.equal(x * 2));
+  EXPECT_THAT(state.other, BitEqual(x * 2));
 }
 
 // If the code keeps an argument that is a leaf, the kept tensor is a second object for the same leaf, whether or not
@@ -84,14 +86,14 @@ TEST(KeptTensorsOfCode, OfALeaf_HasItsGradients) {
     EXPECT_TRUE(leaf.is_leaf() && leaf.requires_grad());
     EXPECT_TRUE(leaf.grad().is_same(x.grad()));
     leaf.pow(2).sum().backward();
-    EXPECT_TRUE(x.grad().equal(at::full({2}, 4.0, at::kDouble))) << x.grad();
+    EXPECT_THAT(x.grad(), BitEqual(at::full({2}, 4.0, at::kDouble)));
     EXPECT_TRUE(leaf.grad().is_same(x.grad()));
     leaf.mutable_grad().reset();
     EXPECT_FALSE(x.grad().defined());
     const at::NoGradGuard no_grad;
     const auto version = x._version();
     leaf.add_(1);
-    EXPECT_TRUE(x.equal(at::full({2}, 2.0, at::kDouble)));
+    EXPECT_THAT(x, BitEqual(at::full({2}, 2.0, at::kDouble)));
     EXPECT_EQ(x._version(), version + 1);
     x.requires_grad_(false);
     EXPECT_FALSE(leaf.requires_grad());
@@ -107,7 +109,7 @@ TEST(KeptTensorsOfCode, ThatIsVerified_AreReal) {
   const at::Tensor x = at::rand({3, 4});
   compiled(x);
   EXPECT_THAT(outcome_of([&] { compiled(x); }), HasSubstr("outlives the call"));
-  EXPECT_TRUE(state.cache.equal(at::ones({4, 4}).tril()));
+  EXPECT_THAT(state.cache, BitEqual(at::ones({4, 4}).tril()));
 }
 
 }  // namespace

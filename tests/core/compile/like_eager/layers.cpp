@@ -5,15 +5,19 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
 
 namespace rehearse_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 Layers layers_of(const LayersProgram& program) {
   at::manual_seed(11);
@@ -43,7 +47,7 @@ void expect_like_eager(Layers& net, Compiled& compiled, const std::string& what)
     EXPECT_TRUE(expected.gradients.at(2).defined());  // of the second layer
     net->buffer.copy_(buffer);
     expect_same(observe(with_next_draw(compiled), input(call), net->parameters()), expected, what);
-    EXPECT_TRUE(net->buffer.equal(expected_buffer)) << what;
+    EXPECT_THAT(net->buffer, BitEqual(expected_buffer)) << what;
   }
   EXPECT_EQ(compiled.stats().eager_calls, 0) << what << "\n" << compiled.explain().text();
 }

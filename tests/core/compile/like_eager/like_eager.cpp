@@ -3,30 +3,22 @@
 
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "bit_equal.h"
+
 namespace rehearse_test {
 namespace {
 
-// Describes how the tensors differ; empty if they do not.
-std::string difference(const at::Tensor& left, const at::Tensor& right) {
-  if (left.scalar_type() != right.scalar_type() || left.sizes() != right.sizes()) return "another dtype or other sizes";
-  const at::Tensor a = left.detach(), b = right.detach();
-  if (at::equal(a, b) || at::allclose(a, b, 0, 0, /*equal_nan=*/true)) return "";
-  return "differ by up to " + std::to_string((a - b).abs().max().item<double>());
-}
-
 void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
                          const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
+  ASSERT_THAT(found, rehearse::test::BitEqual(expected)) << what;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::string which = what + " " + std::to_string(i);
-    ASSERT_EQ(found[i].defined(), expected[i].defined()) << which;
     if (!found[i].defined()) continue;
-    EXPECT_EQ(found[i].requires_grad(), expected[i].requires_grad()) << which;
-    EXPECT_EQ(difference(found[i], expected[i]), "") << which;
+    EXPECT_EQ(found[i].requires_grad(), expected[i].requires_grad()) << what << ' ' << i;
   }
 }
 

@@ -14,12 +14,14 @@
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/layers.h"
 #include "core/compile/like_eager/like_eager.h"
 
 namespace rehearse_test {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -213,7 +215,7 @@ TEST(MadeLeaves, AnArgumentIsSwitchedOn) {
         EXPECT_TRUE(x.requires_grad()) << backend << is_used;
         if (!is_used) continue;
         result.sum().backward();
-        EXPECT_TRUE(x.grad().equal(at::full({3}, 2.0))) << backend;
+        EXPECT_THAT(x.grad(), BitEqual(at::full({3}, 2.0))) << backend;
       }
     }
   }
@@ -260,7 +262,7 @@ TEST(MadeLeaves, WhatIsRefused) {
     for (int again = 0; again < 2; ++again) {
       const at::Tensor x = at::ones({3}).requires_grad_(), twin = at::ones({3}).requires_grad_();
       const at::Tensor found = loose(x), expected = each.run(twin);
-      EXPECT_TRUE(found.equal(expected)) << each.why;
+      EXPECT_THAT(found, BitEqual(expected)) << each.why;
       EXPECT_EQ(found.requires_grad(), expected.requires_grad()) << each.why;
       EXPECT_EQ(x.requires_grad(), twin.requires_grad()) << each.why;
     }
@@ -278,7 +280,7 @@ TEST(MadeLeaves, RetainGrad_MeansTheSameForEachArgument) {
     const at::Tensor x = call < 2 ? leaf : leaf * 3;
     compiled(x).sum().backward();
     ASSERT_TRUE(x.grad().defined());
-    EXPECT_TRUE(x.grad().equal(at::full({2}, 2.0F)));
+    EXPECT_THAT(x.grad(), BitEqual(at::full({2}, 2.0F)));
   }
 }
 

@@ -16,8 +16,12 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::module_modes_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 torch::nn::Sequential network() {
   at::manual_seed(5);
@@ -35,8 +39,8 @@ void expect_like_eager(Function mine, Function twin, Switch switch_modes) {
     at::manual_seed(7 + static_cast<std::uint64_t>(call));
     const at::Tensor found = compiled(x), drawn = at::rand({2});
     at::manual_seed(7 + static_cast<std::uint64_t>(call));
-    EXPECT_TRUE(found.equal(twin(x))) << "call " << call;
-    EXPECT_TRUE(drawn.equal(at::rand({2}))) << "call " << call;
+    EXPECT_THAT(found, BitEqual(twin(x))) << "call " << call;
+    EXPECT_THAT(drawn, BitEqual(at::rand({2}))) << "call " << call;
   }
   EXPECT_EQ(compiled.stats().compiles, 2) << compiled.explain().text();
   EXPECT_EQ(compiled.stats().eager_calls, 0);
@@ -132,7 +136,7 @@ TEST(ModuleModes, OtherFactsAreGuarded) {
   const at::Tensor x = at::randn({1, 1, 4, 8});
   compiled(x);
   at::globalContext().setSDPUseFlash(false);
-  EXPECT_TRUE(compiled(x).equal(attention(x)));
+  EXPECT_THAT(compiled(x), BitEqual(attention(x)));
   at::globalContext().setSDPUseFlash(true);
   EXPECT_EQ(compiled.stats().compiles, 2);
 

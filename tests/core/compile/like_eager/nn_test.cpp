@@ -16,10 +16,13 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/nn_programs.h"
 
 namespace rehearse_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 // On a busy machine, waiting for LibTorch's other threads takes longer than these small calls.
 class OneThread {
@@ -71,8 +74,7 @@ std::string expect_like_eager(const NnProgram& program, const Setting& setting) 
     const Observed expected = observe(in_mode(twin), twin->call.inputs, twin->parameters());
     expect_same(observe(in_mode(compiled), mine->call.inputs, mine->parameters()), expected, what);
     const Tensors buffers = mine->buffers(), of_twin = twin->buffers();
-    for (std::size_t i = 0; i < buffers.size(); ++i)
-      EXPECT_TRUE(buffers[i].equal(of_twin[i])) << what << ": buffer " << i;
+    EXPECT_THAT(buffers, BitEqual(of_twin)) << what;
   }
   return compiled.explain().refusal;
 }
@@ -112,16 +114,16 @@ TEST(Nn, AttentionTakesEagerModesBranch) {
     auto compiled = rehearse::compile(forward, {.verify = verify});
     for (const auto& [q, k, v] : {std::tuple(x, x, x), std::tuple(x, y, y), std::tuple(x, x.clone(), x.clone()),
                                   std::tuple(with_nan, with_nan, with_nan), std::tuple(x, x, x)}) {
-      EXPECT_TRUE(compiled(q, k, v).nan_to_num().equal(forward(q, k, v).nan_to_num()));
+      EXPECT_THAT(compiled(q, k, v).nan_to_num(), BitEqual(forward(q, k, v).nan_to_num()));
     }
     EXPECT_EQ(compiled.stats().eager_calls, 0);
   }
   // One graph holds one branch, and checks at run time that it is the right one.
   auto whole = rehearse::compile([&](const at::Tensor& z) { return forward(z, z, z); }, {.fullgraph = true});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(whole(x).equal(forward(x, x, x)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(whole(x), BitEqual(forward(x, x, x)));
   EXPECT_EQ(whole.stats().graphs, 1);
   EXPECT_THAT([&] { whole(with_nan); }, testing::ThrowsMessage<std::exception>(testing::HasSubstr("has a NaN now")));
-  EXPECT_TRUE(whole(y).equal(forward(y, y, y)));
+  EXPECT_THAT(whole(y), BitEqual(forward(y, y, y)));
 }
 
 }  // namespace

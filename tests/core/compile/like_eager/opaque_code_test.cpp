@@ -12,8 +12,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/checkpoint.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::opaque_code {
 namespace {
+
+using rehearse::test::BitEqual;
 
 double g_factor = 1;
 double g_slope = 1;
@@ -65,8 +69,8 @@ TEST(OpaqueCode, RunsInEachCall) {
           g_slope = 3 - call;
           const std::int64_t size = call < 3 ? 4 : 6;
           const Step expected = step(function, size), found = step(compiled, size);
-          EXPECT_TRUE(found.result.equal(expected.result)) << backend << ", call " << call;
-          EXPECT_TRUE(found.gradient.equal(expected.gradient)) << backend << ", call " << call;
+          EXPECT_THAT(found.result, BitEqual(expected.result)) << backend << ", call " << call;
+          EXPECT_THAT(found.gradient, BitEqual(expected.gradient)) << backend << ", call " << call;
           EXPECT_EQ(found.backwards, expected.backwards) << backend << ", call " << call;
         }
       }
@@ -86,7 +90,7 @@ TEST(OpaqueCode, ThatChangesATensorInPlace_IsRefused) {
       auto compiled = compile(function, {.backend = backend});
       for (int call = 0; call < 3; ++call) {
         const at::Tensor x = at::arange(4, at::kDouble).requires_grad_(with_gradient);
-        EXPECT_TRUE(compiled(x).equal(function(x))) << backend << ", call " << call;
+        EXPECT_THAT(compiled(x), BitEqual(function(x))) << backend << ", call " << call;
       }
       EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("opaque() changes one of its tensors in place"));
       EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("opaque_code_test.cpp"));

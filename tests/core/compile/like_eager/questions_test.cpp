@@ -19,6 +19,7 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
 
 // Functions of a user may have the names of LibTorch's. No answer depends on a user's name.
@@ -46,6 +47,8 @@ std::int64_t _wrap_outputs(const at::Tensor& x) { return x.is_leaf() ? 1 : 2; }
 namespace rehearse::compiler::questions_test {
 namespace {
 
+using rehearse::test::BitEqual;
+
 using Question = bool (*)(const at::Tensor& x, const at::Tensor& y);
 
 const Question kQuestions[] = {
@@ -69,8 +72,8 @@ TEST(Questions, AreAnsweredAsInEagerMode) {
     auto compiled = compile(function);
     for (const std::int64_t rows : {1, 1, 2, 3}) {
       const at::Tensor x = number == 8 ? at::ones({1, 1}) : at::randn({rows, 2}), y = at::randn({2, rows}).t();
-      EXPECT_TRUE(compiled(x, y).equal(function(x, y)));
-      EXPECT_TRUE(compiled(x, x).equal(function(x, x)));
+      EXPECT_THAT(compiled(x, y), BitEqual(function(x, y)));
+      EXPECT_THAT(compiled(x, x), BitEqual(function(x, x)));
     }
   }
 }
@@ -98,7 +101,7 @@ TEST(Questions, AboutALayoutThatDependsOnData_AreAnsweredAsInEagerMode) {
       auto compiled = compile(branch);
       for (const bool contiguous : {contiguous_first, !contiguous_first}) {
         const at::Tensor x = contiguous ? one_row : at::eye(4);
-        EXPECT_TRUE(compiled(x).equal(branch(x)));
+        EXPECT_THAT(compiled(x), BitEqual(branch(x)));
       }
     }
   }
@@ -298,7 +301,7 @@ void expect_answers(const Asked& asked, CompileOptions options) {
     if (options.fullgraph && !answered) continue;
     ASSERT_EQ(answered.has_value(), expected.has_value()) << i << " " << refused.substr(0, 200);
     if (!answered) continue;
-    EXPECT_TRUE(answered->equal(*expected)) << i << " " << *answered << *expected;
+    EXPECT_THAT(*answered, BitEqual(*expected)) << i;
   }
 }
 
@@ -364,8 +367,8 @@ TEST(Questions, InAFunctionAndInAHook_AreAnsweredAsInEagerMode) {
       auto compiled = compile(code, options);
       for (int call = 0; call < 3; ++call) {
         const Tensors found = call_in_autograd([&](const at::Tensor& x) { return compiled(x); });
-        EXPECT_TRUE(found[0].equal(expected[0])) << found[0];
-        EXPECT_TRUE(found[1].equal(expected[1])) << found[1];
+        EXPECT_THAT(found[0], BitEqual(expected[0]));
+        EXPECT_THAT(found[1], BitEqual(expected[1]));
       }
     }
   }

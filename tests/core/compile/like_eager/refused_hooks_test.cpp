@@ -18,11 +18,13 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/error_of.h"
 
 namespace rehearse::compiler::refused_hooks {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 struct Refused {
@@ -158,9 +160,8 @@ TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
       compiled(x, w).sum().backward();
       const at::Tensor kept_by_compiled = std::exchange(kept, {});
       program.run(same, w).sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << program.name << call;
-      EXPECT_EQ(kept.defined(), kept_by_compiled.defined()) << program.name << call;
-      EXPECT_TRUE(!kept.defined() || kept.equal(kept_by_compiled)) << program.name << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << program.name << call;
+      EXPECT_THAT(kept_by_compiled, BitEqual(kept)) << program.name << call;
       kept.reset();
     }
     EXPECT_THAT(compiled.explain().refusal, HasSubstr(program.why)) << program.name;
@@ -189,7 +190,7 @@ TEST(TensorHooks, BehindARead_IsRefused) {
       const at::Tensor x = at::full({3}, 0.5).requires_grad_(), same = x.detach().requires_grad_();
       compiled(x).sum().backward();
       function(same).sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << why << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << why << call;
     }
     EXPECT_THAT(compiled.explain().refusal, HasSubstr(why));
   }
@@ -223,9 +224,8 @@ TEST(TensorHooks, BehindARead_SeeTheWholeGradientOrThrow) {
     for (int call = 0; call < 2; ++call) {
       const auto [of_x, of_y] = gradients(compiled);
       const auto [expected_of_x, expected_of_y] = gradients(function);
-      EXPECT_TRUE(of_x.equal(expected_of_x)) << uses_it << retains << call;
-      EXPECT_EQ(of_y.defined(), expected_of_y.defined());
-      EXPECT_TRUE(!of_y.defined() || of_y.equal(expected_of_y)) << uses_it << retains << call;
+      EXPECT_THAT(of_x, BitEqual(expected_of_x)) << uses_it << retains << call;
+      EXPECT_THAT(of_y, BitEqual(expected_of_y)) << uses_it << retains << call;
     }
   }
 }

@@ -19,8 +19,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::refused_modes_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct Mode {
   const char* name;
@@ -63,7 +67,7 @@ TEST(RefusedModes, ASecondRunStartsWithTheModesOfTheCall) {
       mode.set(!mode.is_on());
       return y + first;
     });
-    EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 4.F)));
+    EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 4.F)));
     EXPECT_EQ(at_start, std::vector<bool>(2, before));
     EXPECT_EQ(mode.is_on(), before);
     mode.set(before);
@@ -82,7 +86,7 @@ TEST(RefusedModes, ASwitchThatStaysHappensOnce) {
     };
     auto compiled = compile(function);
     for (const double factor : {2, 3, 2}) {
-      EXPECT_TRUE(compiled(at::ones({2})).equal(at::ones({2}) * factor));
+      EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::ones({2}) * factor));
       EXPECT_EQ(mode.is_on(), (factor == 2) != before);
     }
     EXPECT_NE(compiled.explain().refusal, "");
@@ -105,7 +109,7 @@ TEST(RefusedModes, AProcessModeForAWhile) {
     };
     auto compiled = compile(function);
     const at::Tensor x = at::rand({1, 2, 8, 8});
-    for (int again = 0; again < 2; ++again) EXPECT_TRUE(compiled(x).equal(function(x)));
+    for (int again = 0; again < 2; ++again) EXPECT_THAT(compiled(x), BitEqual(function(x)));
     EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("refused_modes_test.cpp:"));
   }
 }
@@ -123,9 +127,10 @@ void expect_like_eager(at::Tensor (*function)(torch::nn::Sequential& net, const 
   for (int call = 0; call < 3; ++call) {
     const at::Tensor x = at::arange(12, at::kFloat).view({4, 3}) * (call + 1);
     const at::Tensor found = compiled(x), expected = function(twin, x);
-    EXPECT_TRUE(found.equal(expected)) << "call " << call;
-    EXPECT_TRUE(net->named_buffers()["1.running_mean"].equal(twin->named_buffers()["1.running_mean"]));
-    EXPECT_TRUE(net->named_buffers()["1.num_batches_tracked"].equal(twin->named_buffers()["1.num_batches_tracked"]));
+    EXPECT_THAT(found, BitEqual(expected)) << "call " << call;
+    EXPECT_THAT(net->named_buffers()["1.running_mean"], BitEqual(twin->named_buffers()["1.running_mean"]));
+    EXPECT_THAT(net->named_buffers()["1.num_batches_tracked"],
+                BitEqual(twin->named_buffers()["1.num_batches_tracked"]));
     EXPECT_EQ(net->is_training(), twin->is_training());
     EXPECT_EQ(net[1]->is_training(), twin[1]->is_training());
   }
@@ -172,7 +177,7 @@ TEST(RefusedModes, OfASubmoduleOfACompiledModule) {
   auto compiled = compile(net);
   const at::Tensor x = at::arange(12, at::kFloat).view({4, 3});
   for (int call = 0; call < 3; ++call) {
-    EXPECT_TRUE(compiled(x).equal(twin->forward(x))) << "call " << call;
+    EXPECT_THAT(compiled(x), BitEqual(twin->forward(x))) << "call " << call;
     EXPECT_FALSE(net->inner->is_training());
   }
 }
@@ -187,7 +192,7 @@ TEST(RefusedModes, OfModulesThatTheCodeMakes) {
     const at::Tensor y = local.forward(held->forward(x));
     return y * *y.data_ptr<float>();
   });
-  EXPECT_TRUE(compiled(at::ones({8})).equal(at::ones({8})));
+  EXPECT_THAT(compiled(at::ones({8})), BitEqual(at::ones({8})));
 }
 
 // Nothing tells whether a module that no shared_ptr owns still lives, so it cannot be switched back.
@@ -203,7 +208,7 @@ TEST(RefusedModes, OfAModuleWithoutAnOwner) {
   EXPECT_THAT([&] { compiled(at::ones({8})); },
               testing::ThrowsMessage<CompileError>(testing::HasSubstr("DropoutImpl")));
   dropout->train();
-  EXPECT_TRUE(compiled(at::ones({8})).equal(at::ones({8})));
+  EXPECT_THAT(compiled(at::ones({8})), BitEqual(at::ones({8})));
   EXPECT_TRUE(dropout->is_training());
 }
 

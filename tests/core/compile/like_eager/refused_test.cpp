@@ -18,9 +18,12 @@
 #include <rehearse/shapes/errors.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::refused {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 // Objects that a function finds outside its arguments.
@@ -245,8 +248,7 @@ TEST(Refused, RunsAsItIsWithTheLineInTheReason) {
     auto compiled = compile([&](const at::Tensor& x) { return program.run(world, x); });
     const auto found = three_calls([&](const at::Tensor& x) { return compiled(x); }, world);
     const auto expected = three_calls([&](const at::Tensor& x) { return program.run(twin, x); }, twin);
-    ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+    EXPECT_THAT(found, BitEqual(expected));
     EXPECT_THAT(compiled.explain().refusal, HasSubstr(program.refusal));
     EXPECT_EQ(compiled.stats().eager_calls, 3);
   }
@@ -279,7 +281,7 @@ TEST(Refused, GradientsOfWhatAFunctionFinds) {
       if (fullgraph) {
         EXPECT_THROW(compiled(), capture::NotCapturable);
       } else {
-        EXPECT_TRUE(compiled().equal(norm()));
+        EXPECT_THAT(compiled(), BitEqual(norm()));
       }
       if (call % 3 == 2) layer->zero_grad();
       (layer(at::ones({1, 2})) * (call + 1)).sum().backward();
@@ -305,7 +307,7 @@ TEST(Refused, ArithmeticThatASymbolicSizeCannotDo) {
     return works(multiply) ? x * 2 : x * 3;
   };
   auto compiled = compile(function, {.dynamic = true});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.0)));
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("64 bits do not hold"));
   auto whole = compile(function, {.dynamic = true, .fullgraph = true});
   EXPECT_THROW(whole(at::ones({3})), shapes::ShapeError);
@@ -319,14 +321,14 @@ TEST(Refused, OperatorsThatLeaveTheSizesOfAFoundTensor_AreCaptured) {
     return x * found.size(0);
   };
   auto compiled = compile(function, {.fullgraph = true});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 3.0)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 3.0)));
 }
 
 // Code may catch an operator's own error, which is the same as without a capture.
 TEST(Refused, AnOperatorsErrorMayBeCaught) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.view({7}); }) ? x * 2 : x * 3; };
   auto compiled = compile(function, {.fullgraph = true});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 3.0)));
 }
 
 // The text of the error has the numbers of a tensor. Neither the error nor the place refuses the function.
@@ -347,7 +349,7 @@ TEST(Refused, AnOperatorsErrorThatPrintsATensor_IsEagerModes) {
   auto compiled = compile(function);
   for (int call = 0; call < 3; ++call) {
     EXPECT_EQ(error_of(compiled), error_of(function));
-    EXPECT_TRUE(compiled(x, x).equal(function(x, x)));
+    EXPECT_THAT(compiled(x, x), BitEqual(function(x, x)));
   }
   EXPECT_THAT(error_of(compiled), HasSubstr(" 7"));
   EXPECT_EQ(compiled.explain().refusal, "");

@@ -15,8 +15,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/module_hooks.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -38,13 +42,13 @@ TEST(ResultHooks, OfTheCaller_RunAfterThoseOfTheFunction) {
     return Tensors{x.grad(), y.grad()};
   };
   const Tensors expected = gradient_of(f);
-  EXPECT_TRUE(expected[0].equal(at::full({2}, 20.0)));
+  EXPECT_THAT(expected[0], BitEqual(at::full({2}, 20.0)));
   for (const char* const backend : kBackends) {
     auto compiled = compile(f, {.backend = backend, .fullgraph = true});
     for (int call = 0; call < 2; ++call) {
       const Tensors found = gradient_of([&](const at::Tensor& x) { return compiled(x); });
-      EXPECT_TRUE(found[0].equal(expected[0])) << backend << found[0];
-      EXPECT_TRUE(found[1].equal(expected[1])) << backend << found[1];
+      EXPECT_THAT(found[0], BitEqual(expected[0])) << backend;
+      EXPECT_THAT(found[1], BitEqual(expected[1])) << backend;
     }
   }
 }
@@ -75,12 +79,12 @@ TEST(ResultHooks, OfTheCaller_RunBeforeThoseOfTheModule) {
   };
   const auto eager = build();
   const Tensors expected = gradients_of([&](const at::Tensor& x) { return eager->forward(x); }, eager->parameters());
-  EXPECT_TRUE(expected[1].equal(at::full({3, 2}, 10.0)));
+  EXPECT_THAT(expected[1], BitEqual(at::full({3, 2}, 10.0)));
   for (const char* const backend : kBackends) {
     const auto module = build();
     auto compiled = compile(module, {.backend = backend, .fullgraph = true});
     const Tensors found = gradients_of([&](const at::Tensor& x) { return compiled(x); }, module->parameters());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << backend << i << found[i];
+    EXPECT_THAT(found, BitEqual(expected)) << backend;
   }
 }
 
@@ -97,11 +101,11 @@ TEST(ResultHooks, OfAResultThatTheBackwardDoesNotReach_AreNotCalled) {
       y.register_hook([&](const at::Tensor& gradient) { return ++of_y, gradient * 2; });
       x.sum().backward({}, true);
       EXPECT_EQ(std::pair(of_x, of_y), std::pair(1, 0)) << backend;
-      EXPECT_TRUE(a.grad().equal(a.detach().cos())) << backend;
+      EXPECT_THAT(a.grad(), BitEqual(a.detach().cos())) << backend;
       EXPECT_FALSE(b.grad().defined() && b.grad().ne(0).any().item<bool>()) << backend;
       y.sum().backward();
       EXPECT_EQ(std::pair(of_x, of_y), std::pair(1, 1)) << backend;
-      EXPECT_TRUE(b.grad().equal(b.detach().exp() * 2)) << backend;
+      EXPECT_THAT(b.grad(), BitEqual(b.detach().exp() * 2)) << backend;
     }
   }
 }
@@ -122,7 +126,7 @@ TEST(ResultHooks, BehindARead_AreNotCalledWithoutAGradient) {
       const at::Tensor a = at::ones({2}).requires_grad_(), b = at::ones({2}).requires_grad_();
       compiled(a, b).sum().backward();
       EXPECT_EQ(seen.item<float>(), 0) << backend;
-      EXPECT_TRUE(a.grad().equal(2 * a.detach().cos())) << backend;
+      EXPECT_THAT(a.grad(), BitEqual(2 * a.detach().cos())) << backend;
     }
   }
 }

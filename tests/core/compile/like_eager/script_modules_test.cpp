@@ -24,12 +24,14 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/script_network.h"
 
 namespace rehearse::compiler::script_modules_test {
 namespace {
 
 using namespace script_network;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using Tensors = std::vector<at::Tensor>;
 
@@ -189,7 +191,7 @@ void expect_equal(const Effects& found, const Effects& expected, int number) {
     const at::Tensor &left = found.tensors[i], &right = expected.tensors[i];
     ASSERT_EQ(left.defined(), right.defined()) << "call " << number << ", tensor " << i;
     if (!left.defined()) continue;
-    EXPECT_TRUE(left.equal(right)) << "call " << number << ", tensor " << i << "\n" << left << right;
+    EXPECT_THAT(left, BitEqual(right)) << "call " << number << ", tensor " << i;
   }
 }
 
@@ -219,7 +221,7 @@ void expect_like_eager(Mine& mine, const Twin& twin, const std::function<void(in
     at::manual_seed(7);
     const at::Tensor found = mine(x);
     at::manual_seed(7);
-    EXPECT_TRUE(found.equal(twin(x))) << "call " << number;
+    EXPECT_THAT(found, BitEqual(twin(x))) << "call " << number;
   }
 }
 
@@ -345,7 +347,7 @@ TEST(ScriptCalls, ThatThrow) {
   for (const double scale : {1.0, 1e6, 1.0, 1e6}) {
     const at::Tensor x = at::full({4, 3}, scale);
     if (scale > 1) {
-      EXPECT_TRUE(compiled(x).equal(x * 4));
+      EXPECT_THAT(compiled(x), BitEqual(x * 4));
     } else {
       EXPECT_THAT(error_of([&] { compiled(x); }), HasSubstr("too small"));
     }

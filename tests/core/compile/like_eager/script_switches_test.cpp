@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Script modules that compiled code switches or changes: each call sees it, as in eager mode.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/script_network.h"
 
 namespace rehearse::compiler::script_switches_test {
 namespace {
 
 using namespace script_network;
+using rehearse::test::BitEqual;
 
 TEST(ScriptCalls, OfAModuleThatTheCodeSwitches) {
   using Function = at::Tensor (*)(Script&, const at::Tensor&, std::int64_t number);
@@ -46,7 +49,7 @@ TEST(ScriptCalls, OfAModuleThatTheCodeSwitches) {
       at::manual_seed(7);
       const at::Tensor found = compiled(x, number / 2 % 2);
       at::manual_seed(7);
-      EXPECT_TRUE(found.equal(function(twins, x, number / 2 % 2))) << (&function - functions) << " call " << number;
+      EXPECT_THAT(found, BitEqual(function(twins, x, number / 2 % 2))) << (&function - functions) << " call " << number;
       EXPECT_EQ(mine.is_training(), twins.is_training());
       EXPECT_EQ(mine.attr("calls").toInt(), twins.attr("calls").toInt()) << "call " << number;
     }

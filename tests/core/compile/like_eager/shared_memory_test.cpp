@@ -10,12 +10,14 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/layers.h"
 #include "core/compile/like_eager/like_eager.h"
 
 namespace rehearse::compiler::shared_memory {
 namespace {
 
+using rehearse::test::BitEqual;
 using rehearse_test::expect_same;
 using rehearse_test::observe;
 using rehearse_test::Program;
@@ -213,7 +215,7 @@ TEST(SharedMemory, SizesBehindATransposition) {
   for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 3}, {4, 5}, {5, 4}}) {
     const at::Tensor x = at::randn({rows, columns}), y = at::randn({columns, rows});
     const at::Tensor mine = x.clone(), eagers = x.clone();
-    EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
+    EXPECT_THAT(compiled(mine, y), BitEqual(function(eagers, y)));
     EXPECT_EQ(mine.sizes(), eagers.sizes());
   }
 }
@@ -294,14 +296,14 @@ void expect_same_with_own_tensor_as_argument(const std::function<at::Tensor(at::
           return call == 'o' ? own : call == 'v' ? own.view({2}) : not_own;
         };
         const at::Tensor result = compiled(argument(mine, other)), expected = body(eagers, argument(eagers, others));
-        EXPECT_TRUE(result.equal(expected)) << calls << call << backend << result << expected;
+        EXPECT_THAT(result, BitEqual(expected)) << calls << call << backend;
         if (!requires_grad) continue;
         result.sum().backward();
         expected.sum().backward();
-        EXPECT_TRUE(mine.grad().equal(eagers.grad())) << calls << call << backend << mine.grad() << eagers.grad();
+        EXPECT_THAT(mine.grad(), BitEqual(eagers.grad())) << calls << call << backend;
         EXPECT_EQ(other.grad().defined(), others.grad().defined()) << calls << call << backend;
       }
-      EXPECT_TRUE(mine.equal(eagers)) << calls << backend;
+      EXPECT_THAT(mine, BitEqual(eagers)) << calls << backend;
     }
   }
 }

@@ -5,25 +5,22 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
 
 using at::Tensor;
+using rehearse::test::BitEqual;
 
 std::vector<Tensor> parts_of(const Tensor& x, const c10::SymInt& dividend, const c10::SymInt& divisor) {
   return {x * at::Scalar(dividend / divisor), x * at::Scalar(dividend % divisor)};
-}
-
-void expect_equal(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, std::int64_t size) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_TRUE(found[i].equal(expected[i])) << size << ", " << i << ": " << found[i] << expected[i];
-  }
 }
 
 // n - 9 and 9 - n change their signs between the calls.
@@ -40,7 +37,7 @@ TEST(SizeArithmetic, DivisionsOfSizesRoundToZero) {
       auto compiled = compile(function, {.dynamic = dynamic ? std::optional(true) : std::nullopt, .fullgraph = true});
       for (const std::int64_t size : {4, 6, 5, 9, 12, 13, 7, 30}) {
         const Tensor x = at::ones({size});
-        expect_equal(compiled(x), function(x), size);
+        EXPECT_THAT(compiled(x), BitEqual(function(x))) << size;
       }
     }
   }
@@ -56,7 +53,7 @@ TEST(SizeArithmetic, DivisionsOfIntegersFromDataRoundToZero) {
     auto compiled = compile(function, {.backend = backend, .fullgraph = true});
     for (const std::int64_t number : {-5, 5, -4, 7, 0, -1}) {
       const Tensor x = at::full({1}, number, at::kLong);
-      expect_equal(compiled(x), function(x), number);
+      EXPECT_THAT(compiled(x), BitEqual(function(x))) << number;
     }
   }
 }
@@ -71,7 +68,7 @@ TEST(SizeArithmetic, PositionsBelowASize) {
   auto compiled = compile(function, {.dynamic = true, .fullgraph = true});
   for (const std::int64_t size : {4, 5, 7}) {
     const Tensor x = at::arange(size * 3).view({3, size}).t();
-    expect_equal(compiled(x), function(x), size);
+    EXPECT_THAT(compiled(x), BitEqual(function(x))) << size;
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
@@ -85,7 +82,7 @@ TEST(SizeArithmetic, APoolOfAPool) {
   auto compiled = compile(function, {.dynamic = true, .fullgraph = true});
   for (const std::int64_t size : {5, 4, 9, 5}) {
     const Tensor x = at::arange(3.0 * static_cast<double>(size)).view({3, size});
-    expect_equal(compiled(x), function(x), size);
+    EXPECT_THAT(compiled(x), BitEqual(function(x))) << size;
   }
 }
 

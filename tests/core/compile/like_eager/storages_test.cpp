@@ -15,6 +15,7 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/layers.h"
 
 namespace rehearse_test {
@@ -23,6 +24,7 @@ namespace {
 using rehearse::resize_storage;
 using rehearse::storage_bytes;
 using rehearse::capture::NotCapturable;
+using rehearse::test::BitEqual;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -37,7 +39,7 @@ TEST(Storages, AreResizedInEagerMode) {
   resize_storage(view, 8);
   EXPECT_EQ(bytes_of(x), 8);
   resize_storage(x, 16);
-  EXPECT_TRUE(x.slice(0, 0, 2).equal(at::arange(2, at::kFloat)));  // the bytes that stay keep their values
+  EXPECT_THAT(x.slice(0, 0, 2), BitEqual(at::arange(2, at::kFloat)));  // the bytes that stay keep their values
   EXPECT_EQ(x._version(), version);
 }
 
@@ -89,13 +91,13 @@ TEST(Storages, OfOneCompilationForEachLength) {
       twin_x.requires_grad_(setting.grad_enabled);
       const at::Tensor whole = at::randn({length}), twin = whole.clone();
       const at::Tensor found = compiled(x, whole), expected = free_and_fill(twin_x, twin);
-      EXPECT_TRUE(found.equal(expected));
-      EXPECT_TRUE(whole.equal(twin));
+      EXPECT_THAT(found, BitEqual(expected));
+      EXPECT_THAT(whole, BitEqual(twin));
       EXPECT_EQ(bytes_of(whole), 4 * length);
       if (!setting.grad_enabled) continue;
       found.sum().backward();
       expected.sum().backward();
-      EXPECT_TRUE(x.grad().equal(twin_x.grad()));
+      EXPECT_THAT(x.grad(), BitEqual(twin_x.grad()));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
   }
@@ -190,7 +192,7 @@ TEST(Storages, WhereSizesAreSymbols) {
   for (const std::int64_t rows : {3, 6}) {
     const at::Tensor leaf = at::ones({rows, rows + 2, 4}).requires_grad_();
     compiled(leaf * 1).sum().backward();
-    EXPECT_TRUE(leaf.grad().equal(at::full({rows, rows + 2, 4}, 6.0)));
+    EXPECT_THAT(leaf.grad(), BitEqual(at::full({rows, rows + 2, 4}, 6.0)));
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
@@ -201,7 +203,7 @@ TEST(Storages, BehindARead) {
     return positive && storage_bytes(x) == 12 ? x * 2 : x;
   };
   auto compiled = rehearse::compile(function);
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0)));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({3}, 2.0)));
   EXPECT_THAT(compiled.explain().refusal,
               AllOf(HasSubstr("storage_bytes() is called behind a read or an eager region of a captured function, at "),
                     HasSubstr("storages_test.cpp:"), HasSubstr("Call it in front of that")));

@@ -8,8 +8,12 @@
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::tensor_data_test {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Function = std::function<at::Tensor(const at::Tensor& x)>;
 
@@ -20,7 +24,7 @@ void expect_like_eager(const Function& function, bool requires_grad) {
     const at::Tensor x = at::ones({2}).requires_grad_(requires_grad),
                      twin = at::ones({2}).requires_grad_(requires_grad);
     const at::Tensor found = compiled(x), expected = function(twin);
-    EXPECT_TRUE(found.equal(expected));
+    EXPECT_THAT(found, BitEqual(expected));
     EXPECT_EQ(found.is_same(x), expected.is_same(twin));
     EXPECT_EQ(found.requires_grad(), expected.requires_grad());
     EXPECT_EQ(x.requires_grad(), twin.requires_grad());
@@ -71,7 +75,7 @@ TEST(TensorData, WithGradIsCaptured) {
   for (int again = 0; again < 2; ++again) {
     const at::Tensor x = at::full({2}, 3.0).requires_grad_();
     compiled(x).sum().backward();
-    EXPECT_TRUE(x.grad().equal(at::full({2}, 3.0)));
+    EXPECT_THAT(x.grad(), BitEqual(at::full({2}, 3.0)));
   }
   EXPECT_EQ(compiled.stats().hits, 1);
 }

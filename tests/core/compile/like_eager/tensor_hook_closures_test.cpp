@@ -19,11 +19,13 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 
+#include "bit_equal.h"
 #include "core/compile/error_of.h"
 
 namespace rehearse::compiler::hook_closures {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 // The hook triples the gradient, so the gradient of x is three times the derivative by central differences.
@@ -66,7 +68,7 @@ TEST(TensorHooks, NumbersOfTheClosure) {
       const at::Tensor x = at::full({3}, call, at::kDouble).requires_grad_(), same = x.detach().requires_grad_();
       compiled(x, given, c10::SymInt(call + 2)).sum().backward();
       function(same, given, c10::SymInt(call + 2)).sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend << call;
     }
     EXPECT_EQ(compiled.stats().hits, 7) << backend;  // after all pairs of numbers are compiled and the count is dynamic
   }
@@ -96,8 +98,8 @@ TEST(TensorHooks, AreCalledWhereAGradientComes) {
       };
       backward(compiled(x, calls));
       backward(function(same, eager_calls));
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend;
-      EXPECT_TRUE(calls.equal(eager_calls)) << backend << calls;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend;
+      EXPECT_THAT(calls, BitEqual(eager_calls)) << backend << calls;
     }
     EXPECT_EQ(calls[1].item<int>(), 3) << backend;
   }
@@ -121,8 +123,8 @@ TEST(TensorHooks, KeepTheClosureOfTheirCall) {
     const at::Tensor first = compiled(a, at::full({2}, 88.), calls), second = compiled(b, at::full({2}, 99.), calls);
     second.backward();
     first.backward();
-    EXPECT_TRUE(a.grad().equal(at::ones({2}).cos() * 88)) << backend;
-    EXPECT_TRUE(b.grad().equal(at::ones({2}).cos() * 99)) << backend;
+    EXPECT_THAT(a.grad(), BitEqual(at::ones({2}).cos() * 88)) << backend;
+    EXPECT_THAT(b.grad(), BitEqual(at::ones({2}).cos() * 99)) << backend;
     EXPECT_EQ(calls.item<int>(), 2) << backend;
     EXPECT_EQ(compiled.stats().compiles, 1) << backend;
   }
@@ -171,7 +173,7 @@ TEST(TensorHooks, InFrontOfARead_AreInTheirSegment) {
       const at::Tensor x = at::randn({3}, at::kDouble).requires_grad_(), same = x.detach().requires_grad_();
       compiled(x).sum().backward();
       function(same).sum().backward();
-      EXPECT_TRUE(x.grad().equal(same.grad())) << backend << call;
+      EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend << call;
     }
     EXPECT_EQ(compiled.explain().refusal, "") << backend;
     EXPECT_EQ(compiled.stats().graphs, 2) << backend;
@@ -214,7 +216,8 @@ TEST(TensorHooks, InTheCacheOnDisk) {
     first.backward();
     second.backward();
     const at::Tensor expected = x.detach().sin().exp() * factor * x.detach().cos();
-    EXPECT_TRUE(x.grad().equal(expected) && y.grad().equal(expected)) << factor;
+    EXPECT_THAT(x.grad(), BitEqual(expected)) << factor;
+    EXPECT_THAT(y.grad(), BitEqual(expected)) << factor;
     EXPECT_EQ(calls.item<int>(), 2) << factor;
     EXPECT_EQ(compiled.stats().cache_hits, hits) << factor;
   };
@@ -241,7 +244,7 @@ TEST(TensorHooks, BackwardTwice) {
     };
     for (int call = 0; call < 2; ++call) {
       const auto found = gradients(compiled(x, w)), expected = gradients(function(x, w));
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << backend << i;
+      EXPECT_THAT(found, BitEqual(expected)) << backend;
     }
   }
 }
@@ -260,7 +263,7 @@ TEST(TensorHooks, DifferentiatedAgain) {
   };
   const at::Tensor x = at::randn({3}, at::kDouble).requires_grad_(), c = at::randn({3}, at::kDouble);
   auto compiled = compile(function, {.backend = "eager"});
-  EXPECT_TRUE(twice(compiled(x, c), x).equal(twice(function(x, c), x)));
+  EXPECT_THAT(twice(compiled(x, c), x), BitEqual(twice(function(x, c), x)));
   const at::Tensor w = c.clone().requires_grad_();
   auto other = compile(function, {.backend = "eager"});
   EXPECT_THAT(error_of([&] { twice(other(x, w), x); }), HasSubstr("cannot be differentiated again"));

@@ -15,6 +15,7 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "core/compile/like_eager/layers.h"
 
 namespace rehearse_test {
@@ -23,6 +24,7 @@ namespace {
 using rehearse::PreserveVersion;
 using rehearse::set_version;
 using rehearse::version;
+using rehearse::test::BitEqual;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -98,9 +100,9 @@ TEST(Versions, InOneGraphForAll) {
         set_version(twin, start);
         const auto [found, own, seen] = compiled(w, x);
         const auto [expected, eager_own, eager_seen] = count(twin, x);
-        EXPECT_TRUE(found.equal(expected));
-        EXPECT_TRUE(own.equal(eager_own));
-        EXPECT_TRUE(w.equal(twin));
+        EXPECT_THAT(found, BitEqual(expected));
+        EXPECT_THAT(own, BitEqual(eager_own));
+        EXPECT_THAT(w, BitEqual(twin));
         EXPECT_THAT(seen, ElementsAre(start, 2, 2, start, 9));
         EXPECT_EQ(seen, eager_seen);
         EXPECT_EQ(w._version(), start);
@@ -108,7 +110,7 @@ TEST(Versions, InOneGraphForAll) {
         if (!grad_enabled) continue;
         found.sum().backward();  // uses w's current values, without an error
         expected.sum().backward();
-        EXPECT_TRUE(w.grad().equal(twin.grad()));
+        EXPECT_THAT(w.grad(), BitEqual(twin.grad()));
       }
       EXPECT_EQ(compiled.stats().compiles, 1);
     }
@@ -131,7 +133,7 @@ TEST(Versions, WhereSizesAreSymbols) {
   for (const std::int64_t rows : {3, 6}) {
     const at::Tensor x = at::ones({rows, rows + 2, 4});
     set_version(x, rows);
-    EXPECT_TRUE(compiled(x).equal(at::full({rows, rows + 2, 4}, 3.0)));
+    EXPECT_THAT(compiled(x), BitEqual(at::full({rows, rows + 2, 4}, 3.0)));
     EXPECT_EQ(x._version(), rows + 1);
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
@@ -192,7 +194,7 @@ TEST(Versions, WithALeafThatIsMadeInside) {
     EXPECT_EQ(seen, 1);
     EXPECT_EQ(p._version(), 0);
     y.sum().backward();
-    EXPECT_TRUE(p.grad().equal(at::full({3}, 4.0)));
+    EXPECT_THAT(p.grad(), BitEqual(at::full({3}, 4.0)));
   }
   EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because,
             "it makes a leaf, and asks for the version of a tensor, which pieces do not count");
@@ -289,7 +291,7 @@ TEST(Versions, OfListsThatTheBackwardNeeds_EndTheBackward) {
   auto compiled = rehearse::compile(right, {.fullgraph = true});
   const at::Tensor x = at::ones({3}).requires_grad_(), y = at::ones({3});
   const auto gradient = [&](auto& function) { return torch::autograd::grad({function(x, y).sum()}, {x}).front(); };
-  EXPECT_TRUE(gradient(compiled).equal(gradient(right)));
+  EXPECT_THAT(gradient(compiled), BitEqual(gradient(right)));
 }
 
 }  // namespace

@@ -16,11 +16,13 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "bit_equal.h"
 #include "core/compile/partitions/layout_backend.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using test::LayoutBackend;
 using test::OutputLayout;
 using test::Statement;
@@ -169,7 +171,7 @@ TEST(OutputLayoutsOfSegments, BehindARead) {
         },
         {.backend = backend});
     const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
-    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal((x * 2).view({6}) + 1));
+    for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(x), BitEqual((x * 2).view({6}) + 1));
     EXPECT_EQ(compiled.explain().refusal, "");
   }
 }
@@ -193,9 +195,9 @@ TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
       auto compiled = compile(function, {.backend = backend, .fullgraph = true});
       const at::Tensor x = eager.detach().clone().requires_grad_();
       const at::Tensor result = compiled(x);
-      EXPECT_TRUE(result.equal(expected));
+      EXPECT_THAT(result, BitEqual(expected));
       result.sum().backward();
-      EXPECT_TRUE(x.grad().equal(eager.grad())) << inner;
+      EXPECT_THAT(x.grad(), BitEqual(eager.grad())) << inner;
       EXPECT_EQ(backend->names().size(), 3U);
       EXPECT_EQ(backend->other_inputs() > 0, statement == Statement::True);
     }

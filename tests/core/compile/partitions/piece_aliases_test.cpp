@@ -13,9 +13,12 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::ElementsAre;
 
 using Change = at::Tensor (*)(at::Tensor product, at::Tensor alias);
@@ -69,9 +72,8 @@ std::vector<bool> eager_pieces(at::Tensor (*alias)(const at::Tensor&), Change ch
   auto compiled = compile(ddp, {.backend = aot, .fullgraph = true});
   for (int call = 0; call < 2; ++call) {
     const Gradients mine = run(net, compiled), eager = run(net, [&](const at::Tensor& x) { return net->forward(x); });
-    EXPECT_TRUE(mine.result.equal(eager.result));
-    EXPECT_EQ(mine.gradients.size(), eager.gradients.size());
-    for (std::size_t i = 0; i < mine.gradients.size(); ++i) EXPECT_TRUE(mine.gradients[i].equal(eager.gradients[i]));
+    EXPECT_THAT(mine.result, BitEqual(eager.result));
+    EXPECT_THAT(mine.gradients, BitEqual(eager.gradients));
   }
   std::vector<bool> eagerly;
   const Explanation told = compiled.explain();

@@ -5,15 +5,18 @@
 #include <tuple>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/partitions/layout_backend.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using test::LayoutBackend;
 using test::OutputLayout;
 using test::Statement;
@@ -33,7 +36,7 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
       const at::Tensor result = compiled(x);
       EXPECT_EQ(result.strides(), (at::IntArrayRef{4, 1, 4}));
       result.backward(gradient);
-      EXPECT_TRUE(x.grad().equal(eager.grad())) << inner << x.grad() << eager.grad();
+      EXPECT_THAT(x.grad(), BitEqual(eager.grad())) << inner;
     }
   }
 }
@@ -54,7 +57,7 @@ TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
       const auto [view, sum] = compiled(x);
       EXPECT_TRUE(sum.is_alias_of(view)) << inner;
       sum.mul_(2);
-      EXPECT_TRUE(view.equal((x * 4).t())) << inner << view;
+      EXPECT_THAT(view, BitEqual((x * 4).t())) << inner;
     }
   }
 }
@@ -76,7 +79,7 @@ TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
     for (const OutputLayout layout : {OutputLayout::Padded, OutputLayout::Reversed}) {
       auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(layout, Statement::True)});
       const at::Tensor result = compiled(x);
-      EXPECT_TRUE(result.equal(eager));
+      EXPECT_THAT(result, BitEqual(eager));
       EXPECT_EQ(result.strides(), eager.strides());
       EXPECT_EQ(result.requires_grad(), eager.requires_grad());
       EXPECT_EQ(result.is_leaf(), eager.is_leaf());

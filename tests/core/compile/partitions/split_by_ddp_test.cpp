@@ -24,9 +24,12 @@
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -50,7 +53,7 @@ TEST(SplitByDdp, CutsByItsCapsAndTellsItsBuckets) {
   const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = 2 * kLayer}, counting);
   auto compiled = compile(net, {.backend = split, .fullgraph = true});
   const at::Tensor x = at::randn({3, 16});
-  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+  EXPECT_THAT(compiled(x), BitEqual(net->forward(x)));
   EXPECT_EQ(compiled.stats().graphs, 1);
   EXPECT_EQ(counting->graphs(), 2U);
   EXPECT_THAT(bytes_of(split->buckets()), ElementsAre(2 * kLayer, 2 * kLayer));
@@ -65,7 +68,7 @@ TEST(SplitByDdp, CutsAGraphWhoseSymbolsAreFixedByTheCode) {
   const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = 2 * kLayer});
   auto compiled = compile(net, {.backend = split, .dynamic = true, .fullgraph = true});
   const at::Tensor x = at::randn({3, 16});
-  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+  EXPECT_THAT(compiled(x), BitEqual(net->forward(x)));
   EXPECT_THAT(bytes_of(split->buckets()), ElementsAre(2 * kLayer, 2 * kLayer));
 }
 
@@ -80,7 +83,7 @@ std::vector<std::int64_t> pieces_under(const DistributedDataParallelOptions& opt
     DistributedDataParallel ddp(net, ctx.group(), options);
     auto compiled = compile(ddp, {.backend = "eager"});
     const at::Tensor x = at::randn({3, 16});
-    EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+    EXPECT_THAT(compiled(x), BitEqual(net->forward(x)));
     const Explanation told = compiled.explain();
     for (const GraphExplanation& graph : told.entries.at(0).graphs) bytes.push_back(graph.bucket_bytes);
   });

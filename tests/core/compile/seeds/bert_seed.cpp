@@ -6,14 +6,19 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct BertWithLossImpl : torch::nn::Module {
   explicit BertWithLossImpl(const test::BertShape& shape)
@@ -43,6 +48,7 @@ TrainingStep step_of(Net& net, const torch::nn::Module& module, const BertSeed& 
   loss.backward();
   TrainingStep step{loss.detach(), logits.detach(), {}};
   for (at::Tensor& parameter : module.parameters()) {
+    EXPECT_TRUE(parameter.grad().defined());
     step.gradients.push_back(parameter.grad());
     parameter.mutable_grad().reset();
   }
@@ -55,19 +61,10 @@ std::vector<at::Tensor> values_of(const torch::nn::Module& module) {
   return values;
 }
 
-void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
-                         const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_TRUE(expected[i].defined() && found[i].defined()) << what << i;
-    EXPECT_TRUE(found[i].equal(expected[i])) << what << i;
-  }
-}
-
 void expect_same_step(const TrainingStep& found, const TrainingStep& expected, const std::string& where) {
-  EXPECT_TRUE(found.loss.equal(expected.loss)) << where;
-  EXPECT_TRUE(found.logits.equal(expected.logits)) << where;
-  expect_same_tensors(found.gradients, expected.gradients, where + ", gradient ");
+  EXPECT_THAT(found.loss, BitEqual(expected.loss)) << where;
+  EXPECT_THAT(found.logits, BitEqual(expected.logits)) << where;
+  EXPECT_THAT(found.gradients, BitEqual(expected.gradients)) << where;
 }
 
 // The random seed for one step of one rank.
@@ -103,7 +100,7 @@ BertRun expect_bert_like_eager(const BertSeed& seed) {
     expect_same_step(step_of(compiled, *net, seed, number_of(0, step)), expected, "step " + std::to_string(step));
     compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
   }
-  expect_same_tensors(values_of(*net), values, "parameter ");
+  EXPECT_THAT(values_of(*net), BitEqual(values));
   return {compiled.stats(), compiles};
 }
 
@@ -122,7 +119,7 @@ BertRun expect_bert_like_eager_on_rank(RankContext& ctx, const BertSeed& seed) {
                      "rank " + std::to_string(ctx.rank()) + ", step " + std::to_string(step));
     compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
   }
-  expect_same_tensors(values_of(*net), values, "parameter ");
+  EXPECT_THAT(values_of(*net), BitEqual(values));
   return {compiled.stats(), compiles};
 }
 

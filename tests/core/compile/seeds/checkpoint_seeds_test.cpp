@@ -16,18 +16,15 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
 
 using fakes::FakeDDP;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
-
-void expect_equal(const at::Tensor& found, const at::Tensor& expected, const char* what) {
-  ASSERT_EQ(found.defined(), expected.defined()) << what;
-  EXPECT_TRUE(!found.defined() || found.equal(expected)) << what;
-}
 
 void copy_parameters(torch::nn::Module& to, torch::nn::Module& from) {
   const at::NoGradGuard no_grad;
@@ -74,11 +71,11 @@ TEST_F(TestMultiProc, test_ddp_activation_checkpointing) {
       const at::Tensor x = at::randn({10, 64}) * (ctx.rank() + 1);
       const at::Tensor found = compiled(x), expected = eager(x);
       compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-      expect_equal(found, expected, "output");
+      EXPECT_THAT(found, BitEqual(expected));
       found.square().sum().backward();
       expected.square().sum().backward();
       const auto gradients = gradients_of(*net), wanted = gradients_of(*reference);
-      for (std::size_t i = 0; i < wanted.size(); ++i) expect_equal(gradients[i], wanted[i], "gradient");
+      EXPECT_THAT(gradients, BitEqual(wanted));
     }
     EXPECT_THAT(compiled.explain().pieces().front().text, HasSubstr("checkpoint_2_body"));
     expect_listed(compiled.stats(), compiles, ctx.rank());
@@ -118,12 +115,12 @@ CompileStats expect_halves_like_eager(Ddp& ddp, TwoHalves& net, Counts& compiles
   at::Tensor same = x.detach().clone().requires_grad_();
   const at::Tensor found = compiled(x), expected = reference(same);
   compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-  expect_equal(found, expected, "output");
+  EXPECT_THAT(found, BitEqual(expected));
   found.sum().backward();
   expected.sum().backward();
-  expect_equal(x.grad(), same.grad(), "gradient of x");
+  EXPECT_THAT(x.grad(), BitEqual(same.grad()));
   const auto gradients = gradients_of(*net), wanted = gradients_of(*reference);
-  for (std::size_t i = 0; i < wanted.size(); ++i) expect_equal(gradients[i], wanted[i], "gradient");
+  EXPECT_THAT(gradients, BitEqual(wanted));
   for (const auto& piece : compiled.explain().pieces()) {
     EXPECT_THAT(piece.text, HasSubstr("tag_activation_checkpoint"));
   }

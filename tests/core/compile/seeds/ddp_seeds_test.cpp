@@ -15,6 +15,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "core/compile/seeds/toy_training.h"
 #include "models/custom.h"
@@ -23,6 +24,7 @@
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -113,7 +115,7 @@ TEST_F(TestSingleProc, test_ignored_parameters) {
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb(), .parameters_to_ignore = ignored});
     auto compiled = compile(ddp, {.backend = split, .optimize_ddp = false});
     const at::Tensor x = at::rand({512, 512}) * (ctx.rank() + 1);
-    EXPECT_TRUE(compiled(x, x).equal(net->forward(x, x)));
+    EXPECT_THAT(compiled(x, x), BitEqual(net->forward(x, x)));
     std::vector<std::string> counted;
     for (const parallel::ForwardBucket& bucket : split->buckets()) {
       counted.insert(counted.end(), bucket.parameters.begin(), bucket.parameters.end());
@@ -146,7 +148,7 @@ TEST(CompileInsideDdp, IsSplitByItsBuckets) {
     auto compiled = compile(net, {.backend = "eager"});
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.3});
     const at::Tensor x = at::ones({20, 10});
-    EXPECT_TRUE(ddp.forward_with(compiled, x).equal(net->forward(x)));
+    EXPECT_THAT(ddp.forward_with(compiled, x), BitEqual(net->forward(x)));
     EXPECT_EQ(compiled.stats().graphs, 3);
   });
 }
@@ -159,7 +161,7 @@ TEST(CompileAroundDdp, FakesAreSplitAndRealOnesRefused) {
     fakes::FakeDDP<test::Toy> fake(net, 1);
     const at::Tensor x = at::ones({20, 10});
     auto around_fake = compile([&](const at::Tensor& input) { return fake(input) * 2; }, {.backend = "eager"});
-    EXPECT_TRUE(around_fake(x).equal(net->forward(x) * 2));
+    EXPECT_THAT(around_fake(x), BitEqual(net->forward(x) * 2));
     EXPECT_EQ(around_fake.stats().graphs, 3);
 
     DistributedDataParallel ddp(net, ctx.group());

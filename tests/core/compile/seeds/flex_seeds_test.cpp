@@ -16,10 +16,13 @@
 #include <rehearse/compile/flex_attention.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Attention = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                            const at::Tensor& bias)>;
@@ -75,11 +78,11 @@ AlibiRun expect_alibi_like_eager(RankContext& ctx, double cap_mb, const Attentio
     const at::Tensor x = at::randn({2, 32, AlibiImpl::kHeadsOfSeed * AlibiImpl::kWidthOfHead}) * (ctx.rank() + 1);
     const at::Tensor found = compiled(x), expected = eager(x);
     counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-    EXPECT_TRUE(found.equal(expected)) << step;
+    EXPECT_THAT(found, BitEqual(expected)) << step;
     found.square().sum().backward();
     expected.square().sum().backward();
     const auto parameters = net->parameters(), wanted = reference->parameters();
-    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(parameters[i].grad().equal(wanted[i].grad())) << i;
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_THAT(parameters[i].grad(), BitEqual(wanted[i].grad())) << i;
     ddp.zero_grad();
     eager.zero_grad();
   }

@@ -11,6 +11,7 @@
 
 #include <rehearse/parallel/checkpoint.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "core/compile/seeds/sharded_training.h"
 #include "models/bert.h"
@@ -18,6 +19,7 @@
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kTexts = 4, kWords = 16;
@@ -73,8 +75,8 @@ TrainedShards expect_bert_like_eager(RankContext& ctx, bool saves, const FullySh
     const std::uint64_t seed = 100 * static_cast<std::uint64_t>(ctx.rank()) + static_cast<std::uint64_t>(step);
     const auto expected = step_of(eager, eager, seed), found = step_of(fsdp, compiled, seed);
     compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-    expect_same_tensors(found, expected, "step " + std::to_string(step) + ", gradient, loss or logits ");
-    expect_same_tensors(fsdp.parameters(), eager.parameters(), "shard ");
+    EXPECT_THAT(found, BitEqual(expected)) << "step " << step << ": gradients, loss, logits";
+    EXPECT_THAT(fsdp.parameters(), BitEqual(eager.parameters())) << "shards";
   }
   return {compiled.explain(), compiles};
 }

@@ -13,6 +13,7 @@
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/parallel/checkpoint.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "core/compile/seeds/sharded_training.h"
 #include "models/toy.h"
@@ -20,6 +21,7 @@
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -99,7 +101,7 @@ TrainedShards train_hiding(RankContext& ctx, const CompileOptions& options) {
       ctx, [&] { return made.emplace_back(Hiding()); }, {.compile = options}, random_input(ctx, {5, 1}));
   EXPECT_EQ(trained.told.entries.at(0).kept_by_reference.size(), 1U);
   EXPECT_GT(made.at(0)->calls, 0);
-  EXPECT_TRUE(made.at(0)->hidden->weight.grad().equal(made.at(1)->hidden->weight.grad()));
+  EXPECT_THAT(made.at(0)->hidden->weight.grad(), BitEqual(made.at(1)->hidden->weight.grad()));
   return trained;
 }
 
@@ -172,7 +174,7 @@ TEST_F(TestSingleProc, test_fsdp_skip_guards) {
     Counts compiles;
     for (const bool trains : {true, true, false, false, true}) {
       net->train(trains);
-      EXPECT_TRUE(compiled(x).equal(eager(x)));  // no backward frees the unit: later calls find it whole
+      EXPECT_THAT(compiled(x), BitEqual(eager(x)));  // no backward frees the unit: later calls find it whole
       compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     }
     const Explanation told = compiled.explain();
@@ -256,7 +258,7 @@ TEST_F(TestSingleProc, test_fsdp_dup_tensors_diff_source) {
     const auto [told, compiles] = expect_sharded_like_eager(
         ctx, [&] { return made.emplace_back(Parent()); }, {.steps = 15}, random_input(ctx, {2, 3}));
     EXPECT_TRUE(made.at(0)->buffer.is_same(made.at(0)->child->buffer));
-    EXPECT_TRUE(made.at(0)->buffer.equal(made.at(1)->buffer));
+    EXPECT_THAT(made.at(0)->buffer, BitEqual(made.at(1)->buffer));
     expect_listed(told.stats, compiles, ctx.rank());
   });
 }

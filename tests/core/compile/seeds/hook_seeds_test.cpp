@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -15,10 +16,13 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/module_hooks.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct Holder {
   at::Tensor val;
@@ -63,7 +67,7 @@ Step expect_like_eager(Hooked function, const char* backend) {
     compiled(x, holder).sum().backward();
     counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     function(same, holder).sum().backward();
-    EXPECT_TRUE(x.grad().equal(same.grad())) << backend << x.grad() << same.grad();
+    EXPECT_THAT(x.grad(), BitEqual(same.grad())) << backend;
   }
   return {compiled.stats(), counts};
 }
@@ -125,7 +129,7 @@ struct Net {
 };
 
 void expect_same(const at::Tensor& found, const at::Tensor& expected, const char* what) {
-  EXPECT_TRUE(found.equal(expected)) << what;
+  EXPECT_THAT(found, BitEqual(expected)) << what;
 }
 
 // Trains for four steps, compiled and in eager mode. The gradients of the steps add up.

@@ -7,17 +7,21 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/capture/storage.h>
 #include <rehearse/capture/versions.h>
 #include <rehearse/compile/compile.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "core/compile/seeds/storage_seeds.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Two = std::vector<at::Tensor>;
 using MakesLeaf = Two (*)(const at::Tensor& x);
@@ -28,8 +32,7 @@ void expect_like(const Two& found, const Two& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     SCOPED_TRACE(i);
-    EXPECT_EQ(found[i].scalar_type(), expected[i].scalar_type());
-    EXPECT_TRUE(found[i].equal(expected[i]));
+    EXPECT_THAT(found[i], BitEqual(expected[i]));
     EXPECT_EQ(found[i].requires_grad(), expected[i].requires_grad());
     EXPECT_EQ(found[i].is_leaf(), expected[i].is_leaf());
     for (const at::Tensor& each : {found[i], expected[i]}) {
@@ -39,9 +42,7 @@ void expect_like(const Two& found, const Two& expected) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     SCOPED_TRACE(i);
     if (!expected[i].is_leaf()) continue;
-    const at::Tensor gradient = found[i].grad(), wanted = expected[i].grad();
-    EXPECT_EQ(gradient.defined(), wanted.defined());
-    EXPECT_TRUE(!wanted.defined() || gradient.equal(wanted));
+    EXPECT_THAT(found[i].grad(), BitEqual(expected[i].grad()));
   }
 }
 
@@ -94,7 +95,7 @@ TEST_F(DistributedPatternTests, test_unsafe_set_version_counter1) {
       set_version(w, starts[call]);
       const auto [result, before] = compiled(w, x);
       EXPECT_TRUE(result.is_same(w));
-      EXPECT_TRUE(w.equal(x.sin() + 1));
+      EXPECT_THAT(w, BitEqual(x.sin() + 1));
       EXPECT_EQ(before, starts[call]);
       EXPECT_EQ(w._version(), starts[call]);
     });
@@ -115,7 +116,7 @@ TEST_F(DistributedPatternTests, test_unsafe_preserve_version_counter1) {
       const at::Tensor w = at::randn({16}), x = at::randn({16});
       set_version(w, call + 1);
       EXPECT_TRUE(compiled(w, x).is_same(w));
-      EXPECT_TRUE(w.equal(x.sin() + 1));
+      EXPECT_THAT(w, BitEqual(x.sin() + 1));
       EXPECT_EQ(w._version(), call + 1);
     });
     expect_listed(compiled.stats(), counts);
@@ -127,10 +128,10 @@ template <class Compiled>
 void expect_overwritten_value(Compiled& compiled) {
   const at::Tensor w = at::randn({16}).requires_grad_(), x = at::randn({16}), before = w.detach().clone();
   const at::Tensor r = compiled(w, x);
-  EXPECT_TRUE(r.equal(before.sin()));
+  EXPECT_THAT(r, BitEqual(before.sin()));
   r.sum().backward();
-  EXPECT_TRUE(w.equal(x));
-  EXPECT_TRUE(w.grad().equal(x.cos()));
+  EXPECT_THAT(w, BitEqual(x));
+  EXPECT_THAT(w.grad(), BitEqual(x.cos()));
 }
 
 TEST_F(DistributedPatternTests, test_unsafe_set_version_counter2) {

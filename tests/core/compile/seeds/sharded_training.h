@@ -4,12 +4,14 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/explanation.h>
 #include <rehearse/parallel/fsdp.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_run.h"
 
 namespace rehearse::compiler {
@@ -37,15 +39,6 @@ inline std::vector<at::Tensor> descend(const std::vector<at::Tensor>& shards) {
   return gradients;
 }
 
-inline void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
-                                const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(found[i].defined(), expected[i].defined()) << what << i;
-    EXPECT_TRUE(!found[i].defined() || found[i].equal(expected[i])) << what << i;
-  }
-}
-
 // Trains two equal models from `make`, both sharded: one compiled, the other in eager mode. In each step, outputs,
 // gradients of shards and shards must be equal, bit for bit. The first output must be that of the module without
 // sharding. `input(step)` returns a batch.
@@ -68,12 +61,15 @@ TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const Sha
     eager.zero_grad();
     const at::Tensor found = compiled(x), expected = eager(x);
     compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-    EXPECT_TRUE(found.equal(expected)) << where;
-    EXPECT_TRUE(step > 0 || found.equal(alone->forward(x))) << "the module by itself";
+    EXPECT_THAT(found, rehearse::test::BitEqual(expected)) << where;
+    if (step == 0) {
+      EXPECT_THAT(found, rehearse::test::BitEqual(alone->forward(x))) << "the module by itself";
+    }
     found.square().sum().backward();
     expected.square().sum().backward();
-    expect_same_tensors(descend(fsdp.parameters()), descend(eager.parameters()), where + "gradient ");
-    expect_same_tensors(fsdp.parameters(), eager.parameters(), where + "shard ");
+    EXPECT_THAT(descend(fsdp.parameters()), rehearse::test::BitEqual(descend(eager.parameters())))
+        << where + "gradients";
+    EXPECT_THAT(fsdp.parameters(), rehearse::test::BitEqual(eager.parameters())) << where + "shards";
   }
   return {compiled.explain(), compiles};
 }

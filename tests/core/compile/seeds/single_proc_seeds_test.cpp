@@ -15,6 +15,7 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/compile/recompile_counts.h"
 #include "core/compile/seeds/seed_test.h"
 #include "models/toy.h"
@@ -23,6 +24,7 @@ namespace rehearse::compiler {
 namespace {
 
 using fakes::FakeDDP;
+using rehearse::test::BitEqual;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -80,7 +82,7 @@ std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
   auto counted = compile(ddp, {.backend = "counting", .fullgraph = true});
   auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
   for (const at::Tensor& found : {counted(x), compiled(x)}) {
-    EXPECT_TRUE(found.equal(expected));
+    EXPECT_THAT(found, BitEqual(expected));
     EXPECT_EQ(found.scalar_type(), region == Region::Autocast ? at::kHalf : at::kFloat);
     EXPECT_EQ(found.requires_grad(), region != Region::NoGrad);
   }
@@ -142,7 +144,7 @@ TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
     for (const auto& [x] : growing_batches()) {
       const at::Tensor found = ddp.forward_with(compiled, x), expected = net->forward(x);
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-      EXPECT_TRUE(found.equal(expected));
+      EXPECT_THAT(found, BitEqual(expected));
       EXPECT_EQ(found.strides(), expected.strides());
     }
     expect_listed(compiled.stats(), counts, ctx.rank());
@@ -157,8 +159,8 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
         compile([](const functional::AsyncTensor& x) { return x + 1; }, {.dynamic = true, .fullgraph = true});
     Counts counts;
     for (const std::int64_t length : {10, 12}) {
-      EXPECT_TRUE(compiled(functional::all_reduce_async(at::ones({length}), ctx.group()))
-                      .equal(at::full({length}, ctx.size() + 1.0)));
+      EXPECT_THAT(compiled(functional::all_reduce_async(at::ones({length}), ctx.group())),
+                  BitEqual(at::full({length}, ctx.size() + 1.0)));
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     }
     expect_listed(compiled.stats(), counts, ctx.rank());
@@ -175,7 +177,7 @@ TEST_F(TestMultiProc, test_get_pg_attr) {
     Counts counts;
     for (const bool is_member : {true, false, true}) {
       group = is_member ? ctx.group() : Group();
-      EXPECT_TRUE(compiled(x).equal(is_member ? x - 1 : x + 1));
+      EXPECT_THAT(compiled(x), BitEqual(is_member ? x - 1 : x + 1));
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     }
     expect_listed(compiled.stats(), counts, ctx.rank());

@@ -15,6 +15,7 @@
 #include <rehearse/parallel/bucket_splitter.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "models/custom.h"
 #include "models/symbols.h"
@@ -24,6 +25,7 @@ namespace rehearse::compiler {
 namespace {
 
 using fakes::FakeDDP;
+using rehearse::test::BitEqual;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -35,7 +37,7 @@ template <class Ddp, class... Inputs>
 CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   const auto counting = std::make_shared<CountingBackend>();
   auto compiled = compile(ddp, {.backend = counting});
-  EXPECT_TRUE(compiled(inputs...).equal(ddp.module().forward(inputs...)));
+  EXPECT_THAT(compiled(inputs...), BitEqual(ddp.module().forward(inputs...)));
   EXPECT_EQ(compiled.stats().graphs, static_cast<std::int64_t>(counting->graphs()));
   return compiled.stats();
 }
@@ -45,7 +47,7 @@ TEST_F(TestSingleProcUnderFakeDdp, test_graph_split) {
   FakeDDP<test::Toy> ddp(net, cap_mb());
   auto compiled = compile(ddp, {.backend = "counting"});
   const at::Tensor x = at::randn({20, 10});
-  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+  EXPECT_THAT(compiled(x), BitEqual(net->forward(x)));
   EXPECT_THAT(compiled.explain().break_reasons(), SizeIs(3));
   EXPECT_THAT(compiled.explain().break_reasons(), Each(HasSubstr("DDPOptimizer")));
   const auto told = compiled.explain();
@@ -94,10 +96,10 @@ TEST_F(TestSingleProcUnderFakeDdp, test_aot_autograd) {
     parameter.mutable_grad().reset();
   }
   const at::Tensor found = compiled(x);
-  EXPECT_TRUE(found.equal(expected));
+  EXPECT_THAT(found, BitEqual(expected));
   found.sum().backward();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    EXPECT_TRUE(net->parameters()[i].grad().equal(gradients[i])) << i;
+    EXPECT_THAT(net->parameters()[i].grad(), BitEqual(gradients[i])) << i;
   }
   expect_listed(compiled.stats(), {1});
 }
@@ -112,7 +114,7 @@ TEST_F(TestFakeDistributedSingleProc, test_issue90375) {
   at::manual_seed(1337);
   const at::Tensor expected = net->forward();
   at::manual_seed(1337);
-  EXPECT_TRUE(compiled().equal(expected));
+  EXPECT_THAT(compiled(), BitEqual(expected));
   ASSERT_THAT(counting->modules(), SizeIs(1));
   parallel::BucketSplitterOptions caps;
   caps.bucket_bytes_cap = ddp.bucket_options().bucket_bytes_cap;
@@ -133,10 +135,10 @@ TEST_F(TestFakeDistributedSingleProc, test_symbol_splitting) {
     const at::Tensor x = at::randn({batch, 512});
     const at::Tensor expected = net->forward(x), found = compiled(x);
     compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-    EXPECT_TRUE(found.equal(expected)) << batch;
+    EXPECT_THAT(found, BitEqual(expected)) << batch;
     const auto wanted = torch::autograd::grad({expected.sum()}, net->parameters());
     const auto gradients = torch::autograd::grad({found.sum()}, net->parameters());
-    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << batch << " " << i;
+    EXPECT_THAT(gradients, BitEqual(wanted)) << batch;
   }
   expect_listed(compiled.stats(), compiles);
 }

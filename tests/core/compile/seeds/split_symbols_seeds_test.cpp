@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
@@ -14,6 +15,7 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_test.h"
 #include "models/attention.h"
 #include "models/symbols.h"
@@ -22,6 +24,7 @@ namespace rehearse::compiler {
 namespace {
 
 using fakes::FakeDDP;
+using rehearse::test::BitEqual;
 
 std::vector<at::Tensor> gradients_of(torch::nn::Module& module, const at::Tensor& result) {
   result.sum().backward();
@@ -41,14 +44,9 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   at::manual_seed(1337);
   const at::Tensor found = compiled();
   const auto gradients = gradients_of(module, found);
-  EXPECT_TRUE(found.equal(expected));
+  EXPECT_THAT(found, BitEqual(expected));
   EXPECT_EQ(found.strides(), expected.strides());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    ASSERT_EQ(gradients[i].defined(), wanted[i].defined()) << i;
-    if (wanted[i].defined()) {
-      EXPECT_TRUE(gradients[i].equal(wanted[i])) << i;
-    }
-  }
+  EXPECT_THAT(gradients, BitEqual(wanted));
 }
 
 // Compiles the net, and calls it once for each tensor in `data`, each time with another batch size. Returns the

@@ -12,8 +12,12 @@
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 std::vector<at::Tensor> taken_gradients(torch::nn::Module& module) {
   std::vector<at::Tensor> gradients;
@@ -44,11 +48,11 @@ Trained expect_toy_trains_like_eager(RankContext& ctx, const ToyTraining& traini
     const at::Tensor x = at::rand({20, training.shape.in}) * (ctx.rank() + 1);
     const at::Tensor found = compiled(x), expected = eager(x);
     trained.compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-    EXPECT_TRUE(found.equal(expected)) << "step " << step;
+    EXPECT_THAT(found, BitEqual(expected)) << "step " << step;
     found.sum().backward();
     expected.sum().backward();
     const auto gradients = taken_gradients(*net), wanted = taken_gradients(*reference);
-    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << step << " " << i;
+    EXPECT_THAT(gradients, BitEqual(wanted)) << step;
   }
   trained.stats = compiled.stats();
   return trained;
@@ -60,7 +64,7 @@ CompileStats expect_split_toy_like_eager(RankContext& ctx, const test::ToyShape&
   DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = bucket_cap_mb});
   auto compiled = compile(ddp, {.backend = counting});
   const at::Tensor x = at::rand({20, shape.in}) * (ctx.rank() + 1);
-  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+  EXPECT_THAT(compiled(x), BitEqual(net->forward(x)));
   const Explanation told = compiled.explain();
   EXPECT_EQ(static_cast<std::int64_t>(counting->graphs()), told.stats.graphs);
   EXPECT_EQ(told.break_reasons().size(), counting->graphs());

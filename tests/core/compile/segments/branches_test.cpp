@@ -13,8 +13,12 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 at::Tensor by_sign(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = (x * w).relu();
@@ -28,10 +32,10 @@ void expect_as_eager(Compiled& compiled, Function& function, const at::Tensor& x
   const at::Tensor w_eager = w.detach().clone().requires_grad_();
   const at::Tensor found = compiled(x, w);
   const at::Tensor expected = function(x, w_eager);
-  EXPECT_TRUE(found.equal(expected));
+  EXPECT_THAT(found, BitEqual(expected));
   found.sum().backward();
   expected.sum().backward();
-  EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+  EXPECT_THAT(w.grad(), BitEqual(w_eager.grad()));
 }
 
 class Branches : public ::testing::TestWithParam<const char*> {};
@@ -63,9 +67,9 @@ CompileStats stats_of(Function function, const std::vector<at::Tensor>& inputs, 
   for (const at::Tensor& input : inputs) {
     const at::Tensor mine = input.clone(), theirs = input.clone();
     const at::Tensor found = compiled(mine), expected = function(theirs);
-    EXPECT_TRUE(found.equal(expected)) << input;
+    EXPECT_THAT(found, BitEqual(expected)) << input;
     EXPECT_EQ(found.strides(), expected.strides());
-    EXPECT_TRUE(mine.equal(theirs)) << input;
+    EXPECT_THAT(mine, BitEqual(theirs)) << input;
   }
   return compiled.stats();
 }
@@ -161,7 +165,7 @@ TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
     for (const double value : {1.0, -9.0, 2.0, -9.0, 1.0}) {
       const at::Tensor x = at::full({5, 4}, value), scale = at::arange(4, at::kFloat);
       const at::Tensor rows = at::arange(12, at::kLong).view({3, 4}).fmod(5);
-      EXPECT_TRUE(compiled(x, scale, rows).equal(function(x, scale, rows))) << value;
+      EXPECT_THAT(compiled(x, scale, rows), BitEqual(function(x, scale, rows))) << value;
     }
     EXPECT_EQ(compiled.stats().eager_calls, 0);
   }
@@ -194,12 +198,12 @@ TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   auto compiled = compile(reading_hidden, {.verify = Verify::Never});
   compiled(at::ones({3}));
   hidden = 1;
-  EXPECT_TRUE(compiled(at::ones({3})).equal(at::ones({3})));  // still the compiled result
+  EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::ones({3})));  // still the compiled result
   EXPECT_THROW(compiled(at::full({3}, 9.F)), NotRepeatable);
   const std::string told = message_of([&] { compiled(at::full({3}, 9.F)); });
   EXPECT_THAT(told, ::testing::HasSubstr("it was torch.ops.aten.mul"));
   hidden = 0;
-  EXPECT_TRUE(compiled(at::full({3}, 9.F)).equal(reading_hidden(at::full({3}, 9.F))));
+  EXPECT_THAT(compiled(at::full({3}, 9.F)), BitEqual(reading_hidden(at::full({3}, 9.F))));
 }
 
 // By default, the first hit verifies segment by segment, and throws if the code would do something else now. With
@@ -212,10 +216,10 @@ TEST(Reads, HitsAreVerified) {
   always(at::ones({3}));
   hidden = 1;
   EXPECT_THROW(first_hit(at::ones({3})), StaleCapture);
-  EXPECT_TRUE(always(at::ones({3})).equal(reading_hidden(at::ones({3}))));
+  EXPECT_THAT(always(at::ones({3})), BitEqual(reading_hidden(at::ones({3}))));
   hidden = 0;
-  EXPECT_TRUE(first_hit(at::ones({3})).equal(reading_hidden(at::ones({3}))));
-  EXPECT_TRUE(always(at::ones({3})).equal(reading_hidden(at::ones({3}))));
+  EXPECT_THAT(first_hit(at::ones({3})), BitEqual(reading_hidden(at::ones({3}))));
+  EXPECT_THAT(always(at::ones({3})), BitEqual(reading_hidden(at::ones({3}))));
   EXPECT_EQ(always.stats().compiles, 2);
   hidden = 0;
 }
@@ -248,9 +252,9 @@ TEST(Reads, RefusedCodeThatDoesNotReadAgainIsAnError) {
   EXPECT_THAT(told, ::testing::HasSubstr(
                         "'fills_a_cache' does something that cannot be captured, after a read of data. Therefore its "
                         "code ran again from the start, but did something else than the first time"));
-  EXPECT_TRUE(x.equal(at::full({3}, 2.F)));
+  EXPECT_THAT(x, BitEqual(at::full({3}, 2.F)));
   EXPECT_EQ(runs, 2);
-  EXPECT_TRUE(compiled(x).equal(at::full({3}, 6.F)));
+  EXPECT_THAT(compiled(x), BitEqual(at::full({3}, 6.F)));
 }
 
 }  // namespace

@@ -17,10 +17,13 @@
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/watch.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct Outside {
   int reductions = 0;
@@ -112,10 +115,10 @@ void expect_once(CompileOptions options, int ranks, const std::optional<Group>& 
     const std::uint64_t by_eager = operations(group) - at_first;
     const Trained found = trained(net, compiled, call.choice / ranks, seed);
     EXPECT_EQ(operations(group) - at_first - by_eager, by_eager) << "choice " << call.choice;
-    EXPECT_TRUE(found.result.equal(expected.result)) << "choice " << call.choice;
-    EXPECT_TRUE(found.gradient.equal(expected.gradient)) << "choice " << call.choice;
-    EXPECT_TRUE(found.steps.equal(expected.steps)) << "choice " << call.choice;
-    EXPECT_TRUE(found.next_random.equal(expected.next_random)) << "choice " << call.choice;
+    EXPECT_THAT(found.result, BitEqual(expected.result)) << "choice " << call.choice;
+    EXPECT_THAT(found.gradient, BitEqual(expected.gradient)) << "choice " << call.choice;
+    EXPECT_THAT(found.steps, BitEqual(expected.steps)) << "choice " << call.choice;
+    EXPECT_THAT(found.next_random, BitEqual(expected.next_random)) << "choice " << call.choice;
     EXPECT_EQ(outside.reductions, outside_eager.reductions);
     EXPECT_EQ(compiled.stats().compiles, call.compiles);
     EXPECT_EQ(compiled.stats().hits, call.hits);

@@ -19,11 +19,13 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
 #include "region_elsewhere.h"
 
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -44,7 +46,7 @@ TEST(EagerRegion, BeforeAnyOperatorMakesAnEmptyGraph) {
   lines.clear();
   const auto counting = std::make_shared<CountingBackend>();
   auto compiled = compile(printing, {.backend = counting});
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({}, 3.F)));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(at::full({}, 3.F)));
   EXPECT_EQ(counting->graphs(), 2U);
   EXPECT_EQ(compiled.stats().compiles, 1);
   EXPECT_EQ(compiled.stats().hits, 2);
@@ -103,10 +105,10 @@ TEST_P(RegionOn, GradientsGoThrough) {
     const at::Tensor x = at::arange(4, at::kFloat) / 8 + call;
     const at::Tensor w = at::full({4}, 0.5F).requires_grad_(), w_eager = w.detach().clone().requires_grad_();
     const at::Tensor found = compiled(x, w), expected = twice_through_region(x, w_eager);
-    EXPECT_TRUE(found.equal(expected));
+    EXPECT_THAT(found, BitEqual(expected));
     found.sum().backward();
     expected.sum().backward();
-    EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+    EXPECT_THAT(w.grad(), BitEqual(w_eager.grad()));
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_EQ(lines[0], lines[1]);
   }
@@ -124,7 +126,7 @@ TEST(EagerRegion, ItsNumbersAndSizesSelectBranches) {
   const std::vector<std::vector<float>> inputs = {{-1, 1, 0}, {-1, 0.5, 0}, {1, 1, 1}, {-1, 2, 0}, {-1, 1, 0}};
   for (const auto& input : inputs) {
     const at::Tensor x = at::tensor(input);
-    EXPECT_TRUE(compiled(x).equal(by_answer(x)));
+    EXPECT_THAT(compiled(x), BitEqual(by_answer(x)));
   }
   EXPECT_EQ(compiled.stats().compiles, 3);
   EXPECT_EQ(compiled.stats().hits, 2);
@@ -144,7 +146,7 @@ TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
     const at::Tensor w = at::full({2}, 1.5F).requires_grad_(), w_eager = w.detach().clone().requires_grad_();
     compiled(w).sum().backward();
     function(w_eager).sum().backward();
-    EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+    EXPECT_THAT(w.grad(), BitEqual(w_eager.grad()));
   }
   EXPECT_EQ(compiled.stats().hits, 2);
 }
@@ -160,7 +162,7 @@ TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   };
   auto compiled = compile(function);
   const at::Tensor x = at::ones({2, 2});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(function(x)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(x), BitEqual(function(x)));
   EXPECT_EQ(compiled.stats().compiles, 0);
   EXPECT_EQ(compiled.stats().eager_calls, 2);
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("shares memory"));
@@ -216,10 +218,10 @@ TEST(EagerRegion, AnAliasOfItsArgumentIsTheSameTensorToAutograd) {
         const at::Tensor x = (at::arange(4, at::kFloat).view({2, 2}) - 1.5).requires_grad_();
         const at::Tensor twin = x.detach().clone().requires_grad_();
         const at::Tensor actual = compiled(x), expected = kAliases[i](twin);
-        EXPECT_TRUE(actual.equal(expected)) << i << " in call " << call;
+        EXPECT_THAT(actual, BitEqual(expected)) << i << " in call " << call;
         actual.sum().backward();
         expected.sum().backward();
-        EXPECT_TRUE(x.grad().equal(twin.grad())) << i << " in call " << call << x.grad() << twin.grad();
+        EXPECT_THAT(x.grad(), BitEqual(twin.grad())) << i << " in call " << call;
       }
     }
   }
@@ -244,7 +246,7 @@ TEST(EagerRegion, ScriptCodeThatReturnsItsArgumentGivesTheTensorItself) {
     compiled(x).sum().backward();
     at::manual_seed(call);
     code(twin).sum().backward();
-    EXPECT_TRUE(x.grad().equal(twin.grad())) << call << x.grad() << twin.grad();
+    EXPECT_THAT(x.grad(), BitEqual(twin.grad())) << call;
   }
 }
 
@@ -270,7 +272,7 @@ TEST(EagerRegion, UndefinedArgumentsStayUndefined) {
                         at::Tensor());
   };
   auto compiled = compile(function);
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, -6.F)));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, -6.F)));
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
@@ -334,7 +336,7 @@ TEST(EagerRegion, ItsErrorsComeToTheCaller) {
   });
   EXPECT_THROW(compiled(at::ones({2})), std::runtime_error);
   throws = false;
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 4.F)));
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 4.F)));
 }
 
 }  // namespace

@@ -23,10 +23,13 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
+
 // These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::constants {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 using Maker = at::Tensor (*)();
 
@@ -77,7 +80,7 @@ TEST(MadeInside, MayBeChangedInPlace) {
     return sum.mul_(2);
   };
   auto compiled = compile(function, {.fullgraph = true});
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(function(at::ones({3}))));
+  for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(function(at::ones({3}))));
 }
 
 TEST(MadeInside, OfOtherValues_IsAChange) {
@@ -98,7 +101,7 @@ TEST(MadeInside, OfStaticMemory_FollowsIt) {
   const auto function = [](const at::Tensor& x) { return x + at::from_blob(places, {3}, at::kLong); };
   auto compiled = compile(function, {.fullgraph = true});
   for (int call = 0; call < 4; ++call) {
-    EXPECT_TRUE(compiled(at::ones({3})).equal(function(at::ones({3})))) << call;
+    EXPECT_THAT(compiled(at::ones({3})), BitEqual(function(at::ones({3})))) << call;
     ++places[call % 3];
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
@@ -117,7 +120,7 @@ TEST(MadeInside, OfMemoryThatTheTensorDoesNotOwn_IsRefused) {
   };
   for (const OnBorrowed function : {of_a_vector, of_an_array}) {
     auto compiled = compile(function);
-    for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(function(at::ones({3}))));
+    for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(at::ones({3})), BitEqual(function(at::ones({3}))));
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory that it does not own"));
     auto whole = compile(function, {.fullgraph = true});
     EXPECT_THAT([&] { whole(at::ones({3})); }, testing::Throws<std::exception>());
@@ -178,14 +181,10 @@ void expect_same_training(Net& net, Compiled& compiled) {
     }
     net->zero_grad();
     const at::Tensor found = compiled(x);
-    EXPECT_TRUE(found.equal(expected));
+    EXPECT_THAT(found, BitEqual(expected));
     found.square().sum().backward();
     const auto parameters = net->parameters();
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const at::Tensor& gradient = parameters[i].grad();
-      ASSERT_EQ(gradient.defined(), gradients[i].defined()) << i;
-      EXPECT_TRUE(!gradient.defined() || gradient.equal(gradients[i])) << i;
-    }
+    for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_THAT(parameters[i].grad(), BitEqual(gradients[i])) << i;
   }
 }
 
@@ -219,8 +218,8 @@ TEST(LoopOfReads, BehindABackwardThatFixesSizes_IsNoChange) {
         const at::Tensor x = ((at::rand({size, size}, at::kDouble) + at::eye(size) * 3) * sign).requires_grad_();
         const at::Tensor expected = code(x), gradient = torch::autograd::grad({expected.sum()}, {x})[0];
         const at::Tensor found = compiled(x);
-        EXPECT_TRUE(found.equal(expected)) << size;
-        EXPECT_TRUE(torch::autograd::grad({found.sum()}, {x})[0].equal(gradient)) << size;
+        EXPECT_THAT(found, BitEqual(expected)) << size;
+        EXPECT_THAT(torch::autograd::grad({found.sum()}, {x})[0], BitEqual(gradient)) << size;
       }
     }
   };

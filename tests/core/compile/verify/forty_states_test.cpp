@@ -21,6 +21,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -31,8 +32,12 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler::forty_states {
 namespace {
+
+using rehearse::test::BitEqual;
 
 using Function = std::function<at::Tensor(const at::Tensor&)>;
 
@@ -309,7 +314,7 @@ void expect_as_eager(const Function& compiled, const Stateful& mine, const State
     eager.set(states[call]);
     at::manual_seed(call < 6 ? 9 : 10);
     const at::Tensor expected = eager.function(x);
-    EXPECT_TRUE(found.equal(expected)) << "call " << call << ", state " << states[call];
+    EXPECT_THAT(found, BitEqual(expected)) << "call " << call << ", state " << states[call];
     EXPECT_EQ(found.requires_grad(), expected.requires_grad()) << "call " << call;
   }
 }

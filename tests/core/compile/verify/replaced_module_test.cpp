@@ -8,8 +8,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct TwoPartsImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return second(first(x).relu()) + shift; }
@@ -44,14 +48,9 @@ void expect_eager(Net& net, Compiled& compiled) {
     return copies;
   };
   const at::Tensor expected = net->forward(kX), found = compiled(kX);
-  EXPECT_TRUE(found.equal(expected));
+  EXPECT_THAT(found, BitEqual(expected));
   const auto mine = gradients(found), eager = gradients(expected);
-  for (std::size_t i = 0; i < eager.size(); ++i) {
-    ASSERT_EQ(mine[i].defined(), eager[i].defined());
-    if (eager[i].defined()) {
-      EXPECT_TRUE(mine[i].equal(eager[i]));
-    }
-  }
+  EXPECT_THAT(mine, BitEqual(eager));
 }
 
 TEST(ReplacedModule, AChildIsCompiledAnew) {
@@ -101,7 +100,7 @@ TEST(ReplacedModule, AHolderAloneIsFoundByVerifying) {
   first_hit(kX), always(kX);
   net->second = torch::nn::Linear(4, 4);
   EXPECT_THROW(first_hit(kX), StaleCapture);
-  EXPECT_TRUE(always(kX).equal(net->forward(kX)));
+  EXPECT_THAT(always(kX), BitEqual(net->forward(kX)));
 }
 
 }  // namespace

@@ -17,10 +17,13 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "bit_equal.h"
+
 // These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::threads {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 using ThreadedFunction = at::Tensor (*)(const at::Tensor& x);
 
@@ -98,7 +101,7 @@ TEST(Threads, ThatUseACapturedTensor_AreRefusedInTheFunction) {
       auto compiled = compile(function);
       for (int call = 0; call < 2; ++call) {
         const at::Tensor x = square(3).requires_grad_(requires_grad);
-        EXPECT_TRUE(compiled(x).equal(function(x))) << what;
+        EXPECT_THAT(compiled(x), BitEqual(function(x))) << what;
       }
       EXPECT_THAT(compiled.explain().refusal, HasSubstr("is called in another thread with a tensor that is being"))
           << what;
@@ -110,7 +113,7 @@ TEST(Threads, ThatUseACapturedTensor_AreRefusedInTheFunction) {
 TEST(Threads, BeforeAnotherRefusal_AreRefusedFirst) {
   for (const auto& [what, function] : kThreadedAndRefused) {
     auto compiled = compile(function);
-    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(square(3)).equal(function(square(3)))) << what;
+    for (int call = 0; call < 2; ++call) EXPECT_THAT(compiled(square(3)), BitEqual(function(square(3)))) << what;
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread")) << what;
   }
 }
@@ -133,11 +136,11 @@ TEST(Threads, InTheRestOfACall_GetTheRealInputs) {
       for (int call = 0; call < 2; ++call) {
         const at::Tensor x = square(3).requires_grad_(requires_grad), other = square(3).requires_grad_(requires_grad);
         const at::Tensor y = compiled(x), expected = rest(other);
-        EXPECT_TRUE(y.equal(expected)) << what;
+        EXPECT_THAT(y, BitEqual(expected)) << what;
         if (!requires_grad) continue;
         y.sum().backward();
         expected.sum().backward();
-        EXPECT_TRUE(x.grad().equal(other.grad())) << what;
+        EXPECT_THAT(x.grad(), BitEqual(other.grad())) << what;
       }
     }
   }
@@ -155,7 +158,7 @@ TEST(Threads, WithFullgraph_AreAnErrorThatNamesTheOperator) {
 TEST(Threads, WithSizesThatVary_AreRefusedToo) {
   for (const auto& [what, function] : kThreaded) {
     auto compiled = compile(function, {.dynamic = true});
-    EXPECT_TRUE(compiled(square(3)).equal(function(square(3)))) << what;
+    EXPECT_THAT(compiled(square(3)), BitEqual(function(square(3)))) << what;
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread")) << what;
   }
 }
@@ -168,7 +171,7 @@ TEST(Threads, ThatUseNoCapturedTensor_AreNoReason) {
         return x + 1;
       },
       {.fullgraph = true});
-  EXPECT_TRUE(compiled(square(2)).equal(square(2) + 1));
+  EXPECT_THAT(compiled(square(2)), BitEqual(square(2) + 1));
   EXPECT_GT(runs, 0);
 }
 
@@ -176,7 +179,7 @@ TEST(Threads, OfARankInAWorld_AreRefused) {
   const auto report = World({.ranks = 2}).run([](RankContext&) {
     const ThreadedFunction function = kThreaded.front().second;
     auto compiled = compile(function);
-    EXPECT_TRUE(compiled(square(3)).equal(function(square(3))));
+    EXPECT_THAT(compiled(square(3)), BitEqual(function(square(3))));
     EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread"));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);

@@ -9,13 +9,18 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::compiler {
 namespace {
+
+using rehearse::test::BitEqual;
 
 struct State {
   at::Tensor total = at::zeros({3});
@@ -88,11 +93,11 @@ void expect_as_eager(const std::function<Throwing(State&)>& make, CompileOptions
       ASSERT_EQ(found.defined(), expected.defined());
       EXPECT_EQ(expected.defined(), !throws);
       if (expected.defined()) {
-        EXPECT_TRUE(found.equal(expected));
+        EXPECT_THAT(found, BitEqual(expected));
       }
-      EXPECT_TRUE(x.equal(x_eager));
-      EXPECT_TRUE(mine.total.equal(theirs.total));
-      EXPECT_TRUE(mine.weight.equal(theirs.weight));
+      EXPECT_THAT(x, BitEqual(x_eager));
+      EXPECT_THAT(mine.total, BitEqual(theirs.total));
+      EXPECT_THAT(mine.weight, BitEqual(theirs.weight));
     }
   }
 }
@@ -195,7 +200,7 @@ TEST_P(ThrownDraws, AreThoseOfEagerMode) {
     const auto [mine, drawn] = drawn_after(compiled, bad);
     const auto [theirs, expected] = drawn_after(drawing.run, bad);
     EXPECT_EQ(mine, theirs) << bad;
-    EXPECT_TRUE(drawn.equal(expected)) << bad;
+    EXPECT_THAT(drawn, BitEqual(expected)) << bad;
     if (theirs) ++thrown;
   }
   EXPECT_EQ(thrown, std::string(drawing.name) == "CaughtByTheCode" ? 0 : 3);

@@ -16,6 +16,7 @@
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/errors.h>
 
+#include "bit_equal.h"
 #include "models/attention.h"
 #include "models/bert.h"
 #include "models/custom.h"
@@ -54,6 +55,7 @@ auto many_ways(Chosen& chosen) {
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -82,7 +84,7 @@ TEST(VerifyChanges, FirstHitTellsOfReadsRegionsAndRefusals) {
       EXPECT_THAT(told, ContainsRegex(expected));
       EXPECT_THAT(told, HasSubstr("verify_changes_test.cpp:"));
       chosen.way = Way::Plain;
-      EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
+      EXPECT_THAT(compiled(at::ones({2})), BitEqual(at::full({2}, 3.0)));
     }
   }
 }
@@ -107,7 +109,7 @@ TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
       const auto step = [&](Way way, double value) {
         chosen.way = chosen_eager.way = way;
         const at::Tensor x = at::full({3}, value);
-        EXPECT_TRUE(compiled(x).equal(eager(x))) << "way " << static_cast<int>(way) << ", limit " << limit;
+        EXPECT_THAT(compiled(x), BitEqual(eager(x))) << "way " << static_cast<int>(way) << ", limit " << limit;
         EXPECT_EQ(chosen.runs, chosen_eager.runs);
       };
       for (const Way way : {Way::Plain, Way::Reads, Way::Plain, Way::HasRegion, Way::Reads, Way::Plain}) {
@@ -129,7 +131,7 @@ TEST(VerifyChanges, AlwaysGoesAlongWithWhatCannotBeCaptured) {
   auto compiled = compile(many_ways(chosen), {.verify = Verify::Always});
   for (const Way way : {Way::Plain, Way::AsksForGradient, Way::Plain, Way::Reads}) {
     chosen.way = chosen_eager.way = way;
-    EXPECT_TRUE(compiled(at::ones({3})).equal(eager(at::ones({3}))));
+    EXPECT_THAT(compiled(at::ones({3})), BitEqual(eager(at::ones({3}))));
   }
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("backward() or grad()"));
 }
@@ -144,7 +146,7 @@ TEST(VerifyChanges, AlwaysCompilesForTheSizesOfTheCall) {
     for (const bool now : {false, true, false}) {
       flat = now;
       const at::Tensor x = at::randn({rows, columns});
-      EXPECT_TRUE(compiled(x).equal(function(x))) << rows << " " << columns << " " << now;
+      EXPECT_THAT(compiled(x), BitEqual(function(x))) << rows << " " << columns << " " << now;
     }
   }
 }
@@ -158,7 +160,7 @@ TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
     auto compiled = compile(function, {.dynamic = true, .verify = verify});
     for (const auto& [rows, columns] : {std::pair{4, 5}, std::pair{6, 6}, std::pair{3, 7}, std::pair{2, 2}}) {
       const at::Tensor x = at::ones({rows}), y = at::ones({columns});
-      EXPECT_TRUE(compiled(x, y).equal(function(x, y)));
+      EXPECT_THAT(compiled(x, y), BitEqual(function(x, y)));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
   };
@@ -167,7 +169,7 @@ TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
   auto compiled = compile(reading, {.dynamic = true, .verify = Verify::FirstHit});
   for (const auto& [rows, columns] : {std::pair{4, 5}, std::pair{4, 4}, std::pair{4, 7}, std::pair{4, 4}}) {
     const at::Tensor x = at::ones({rows}), y = at::ones({columns});
-    EXPECT_TRUE(compiled(x, y).equal(reading(x, y)));
+    EXPECT_THAT(compiled(x, y), BitEqual(reading(x, y)));
   }
 }
 
@@ -180,7 +182,7 @@ void expect_not_accused(Net net, const std::vector<std::tuple<Inputs...>>& input
         at::manual_seed(5);
         const at::Tensor expected = std::apply([&](const auto&... x) { return net->forward(x...); }, call);
         at::manual_seed(5);
-        EXPECT_TRUE(std::apply(compiled, call).equal(expected));
+        EXPECT_THAT(std::apply(compiled, call), BitEqual(expected));
       }
     }
     const CompileStats stats = compiled.stats();
@@ -244,9 +246,9 @@ TEST(VerifyChanges, VerifyingDoesNothingTwice) {
       const at::Tensor expected = eager->forward(x);
       const at::Tensor next = at::rand({2});
       at::manual_seed(call);
-      EXPECT_TRUE(compiled(x).equal(expected));
-      EXPECT_TRUE(at::rand({2}).equal(next));
-      EXPECT_TRUE(net->steps.equal(eager->steps));
+      EXPECT_THAT(compiled(x), BitEqual(expected));
+      EXPECT_THAT(at::rand({2}), BitEqual(next));
+      EXPECT_THAT(net->steps, BitEqual(eager->steps));
     }
   }
 }

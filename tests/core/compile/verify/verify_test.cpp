@@ -10,6 +10,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 
+#include "bit_equal.h"
 #include "core/compile/recompile_counts.h"
 
 // This code is outside namespace rehearse, because without line tables, messages take the functions of that namespace
@@ -34,6 +35,7 @@ struct TimesWatched {
 namespace rehearse::compiler {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 using user::Scaled;
 
@@ -52,7 +54,7 @@ const at::Tensor kInput = at::arange(6).view({2, 3});
 TEST(Verify, FirstHitFindsAChangedMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
-  EXPECT_TRUE(compiled(kInput).equal(kInput * 2));
+  EXPECT_THAT(compiled(kInput), BitEqual(kInput * 2));
   net->scale = 2;
   const std::string told = stale_capture_of([&] { compiled(kInput); });
   EXPECT_THAT(told, HasSubstr("it was torch.ops.aten.mul.Scalar at "));
@@ -98,13 +100,13 @@ TEST(Verify, FirstHitLooksOnce) {
   compiled(kInput);
   compiled(kInput);
   net->scale = 2;
-  EXPECT_TRUE(compiled(kInput).equal(kInput * 2));
+  EXPECT_THAT(compiled(kInput), BitEqual(kInput * 2));
   EXPECT_EQ(compiled.stats().verifications, 1);
 
   auto never = compile(net, {.backend = "eager", .verify = Verify::Never});
-  EXPECT_TRUE(never(kInput).equal(kInput + 3));
+  EXPECT_THAT(never(kInput), BitEqual(kInput + 3));
   net->scale = 1;
-  EXPECT_TRUE(never(kInput).equal(kInput + 3));
+  EXPECT_THAT(never(kInput), BitEqual(kInput + 3));
   EXPECT_EQ(never.stats().verifications, 0);
 }
 
@@ -113,7 +115,7 @@ TEST(Verify, AlwaysFollowsTheMember) {
   auto compiled = compile(net, {.backend = "eager", .verify = Verify::Always});
   for (const int scale : {1, 2, 1, 2, 2}) {
     net->scale = scale;
-    EXPECT_TRUE(compiled(kInput).equal(net->forward(kInput)));
+    EXPECT_THAT(compiled(kInput), BitEqual(net->forward(kInput)));
   }
   EXPECT_EQ(compiled.stats().compiles, 2);
 }

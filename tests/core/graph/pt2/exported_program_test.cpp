@@ -15,6 +15,7 @@
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
 
+#include "bit_equal.h"
 #include "core/graph/module_path.h"
 #include "core/graph/recorded_graph.h"
 #include "graph/pt2/schema_values.h"
@@ -23,6 +24,7 @@ namespace rehearse::graph {
 namespace {
 
 using nlohmann::json;
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA) + "/" + name; }
@@ -60,12 +62,14 @@ void expect_same(const c10::IValue& found, const c10::IValue& wanted, bool bits)
     EXPECT_EQ(found, wanted);
     return;
   }
+  if (bits) {
+    EXPECT_THAT(found.toTensor(), BitEqual(wanted.toTensor()));
+    return;
+  }
   const at::Tensor& tensor = found.toTensor();
   ASSERT_EQ(tensor.scalar_type(), wanted.toTensor().scalar_type());
   ASSERT_EQ(tensor.sizes(), wanted.toTensor().sizes());
-  EXPECT_TRUE(bits ? at::equal(tensor, wanted.toTensor()) : at::allclose(tensor, wanted.toTensor(), 1e-5, 1e-6))
-      << tensor << "\nwanted\n"
-      << wanted.toTensor();
+  EXPECT_TRUE(at::allclose(tensor, wanted.toTensor(), 1e-5, 1e-6)) << tensor << "\nwanted\n" << wanted.toTensor();
 }
 
 class RecordedProgram : public testing::TestWithParam<std::string> {};

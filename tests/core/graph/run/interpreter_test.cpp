@@ -8,11 +8,13 @@
 
 #include <rehearse_internal/graph/operators.h>
 
+#include "bit_equal.h"
 #include "graph/pt2/sympy_text.h"
 
 namespace rehearse::graph {
 namespace {
 
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 
 TEST(Operators, TargetsNameOperatorsAndBack) {
@@ -60,12 +62,12 @@ TEST(Interpreter, FillsSchemasFromPositionsNamesAndDefaults) {
   const at::Tensor x = at::arange(6, at::kFloat).reshape({2, 3});
   const auto results = Interpreter(module).run({x});
   ASSERT_EQ(results.size(), 9u);
-  EXPECT_TRUE(at::equal(results[0].toTensor(), at::zeros({6, 2}, at::kLong)));
+  EXPECT_THAT(results[0].toTensor(), BitEqual(at::zeros({6, 2}, at::kLong)));
   EXPECT_EQ(results[1].toTensor().sizes(), at::IntArrayRef({1, 2, 2}));
-  EXPECT_TRUE(at::equal(results[2].toTensor(), x.sum(1, true)));
-  EXPECT_TRUE(at::equal(results[3].toTensor(), x + 6));
+  EXPECT_THAT(results[2].toTensor(), BitEqual(x.sum(1, true)));
+  EXPECT_THAT(results[3].toTensor(), BitEqual(x + 6));
   EXPECT_EQ(results[3].toTensor().scalar_type(), at::kFloat) << "a number does not decide the dtype";
-  EXPECT_TRUE(at::equal(results[4].toTensor(), x.slice(1, 2, 3)));
+  EXPECT_THAT(results[4].toTensor(), BitEqual(x.slice(1, 2, 3)));
   EXPECT_EQ(results[5].toInt(), 6);
   EXPECT_TRUE(results[6].isNone());
   EXPECT_EQ(results[7].toStringRef(), "text");
@@ -90,7 +92,7 @@ TEST(Interpreter, ValuesAreFreedAfterTheirLastUse) {
   });
   std::vector<c10::IValue> inputs;
   inputs.emplace_back(at::ones({2}));
-  EXPECT_TRUE(at::equal(interpreter.run(std::move(inputs))[0].toTensor(), at::full({2}, 4.0f)));
+  EXPECT_THAT(interpreter.run(std::move(inputs))[0].toTensor(), BitEqual(at::full({2}, 4.0f)));
   EXPECT_THAT(alive_after, testing::ElementsAre("x:", "a: x", "b:", "unused: b", "c:"));
 }
 

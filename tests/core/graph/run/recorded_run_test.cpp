@@ -15,6 +15,7 @@
 #include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/split.h>
 
+#include "bit_equal.h"
 #include "core/graph/eager.h"
 #include "core/graph/recorded_graph.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 using c10::IValue;
 using nlohmann::json;
+using rehearse::test::BitEqual;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -99,8 +101,12 @@ void expect_equal(const std::vector<IValue>& found, const std::vector<IValue>& w
     }
     const at::Tensor& left = found[i].toTensor();
     const at::Tensor& right = wanted[i].toTensor();
-    EXPECT_EQ(left.scalar_type(), right.scalar_type()) << i;
-    EXPECT_TRUE(bits ? at::equal(left, right) : at::allclose(left, right, 1e-5, 1e-6)) << i;
+    if (bits) {
+      EXPECT_THAT(left, BitEqual(right)) << i;
+    } else {
+      EXPECT_EQ(left.scalar_type(), right.scalar_type()) << i;
+      EXPECT_TRUE(at::allclose(left, right, 1e-5, 1e-6)) << i;
+    }
   }
 }
 

@@ -9,10 +9,13 @@
 #include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/text.h>
 
+#include "bit_equal.h"
+
 namespace rehearse::graph {
 namespace {
 
 using c10::IValue;
+using rehearse::test::BitEqual;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -90,7 +93,7 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
     SCOPED_TRACE(given.lines);
     const at::Tensor found = run(before + given.lines).toTensor();
     EXPECT_EQ(found.scalar_type(), given.wanted.scalar_type());
-    EXPECT_TRUE(at::equal(found, given.wanted)) << found;
+    EXPECT_THAT(found, BitEqual(given.wanted));
   }
 }
 
@@ -108,9 +111,9 @@ TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
   EXPECT_THROW(Interpreter{constant}, GraphError);
   const std::string rows =
       R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
-  EXPECT_TRUE(at::equal(run(rows + "[%x, [%i, 0]]").toTensor(), kX.select(1, 0).slice(0, 1)));
-  EXPECT_TRUE(at::equal(run(rows + "[%x, [0, ...]]").toTensor(), kX[0]));
-  EXPECT_TRUE(at::equal(run(rows + "[%x, [0, none]]").toTensor(), kX[0].unsqueeze(0)));
+  EXPECT_THAT(run(rows + "[%x, [%i, 0]]").toTensor(), BitEqual(kX.select(1, 0).slice(0, 1)));
+  EXPECT_THAT(run(rows + "[%x, [0, ...]]").toTensor(), BitEqual(kX[0]));
+  EXPECT_THAT(run(rows + "[%x, [0, none]]").toTensor(), BitEqual(kX[0].unsqueeze(0)));
 }
 
 TEST(TorchCalls, MethodsThatGiveNumbers) {
@@ -220,7 +223,7 @@ TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
   EXPECT_EQ(error(), "node 'y', target: the attribute 'fc.weight' has no data");
   const at::Tensor weight = at::arange(12, at::kFloat).reshape({4, 3}) - 6;
   module->find_submodule("fc")->set_attribute("weight", {{}, weight, false});
-  EXPECT_TRUE(at::equal(Interpreter(module).run({kX})[0].toTensor(), at::matmul(kX, weight.t()).clamp_min(0)));
+  EXPECT_THAT(Interpreter(module).run({kX})[0].toTensor(), BitEqual(at::matmul(kX, weight.t()).clamp_min(0)));
   module->set_submodule("act", std::make_shared<GraphModule>("Conv2d"));
   EXPECT_EQ(error(),
             "node 'z', target: the submodule 'act' (Conv2d) has no graph, and its settings (a stride, a momentum) are "

@@ -19,9 +19,12 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
+#include "bit_equal.h"
+
 namespace rehearse {
 namespace {
 
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 at::Tensor leaf(at::IntArrayRef sizes, std::uint64_t seed) {
@@ -52,13 +55,7 @@ void expect_like_without(const Step& step, const std::vector<at::Tensor>& leaves
   const auto saved = run(
       step, [](const auto& code, std::vector<at::Tensor> inputs) { return checkpoint(code, std::move(inputs)); },
       leaves);
-  ASSERT_EQ(plain.size(), saved.size());
-  for (std::size_t i = 0; i < plain.size(); ++i) {
-    ASSERT_EQ(plain[i].defined(), saved[i].defined()) << i;
-    if (plain[i].defined()) {
-      EXPECT_TRUE(plain[i].equal(saved[i])) << i << "\n" << plain[i] << "\n" << saved[i];
-    }
-  }
+  EXPECT_THAT(saved, BitEqual(plain));
 }
 
 template <class Body>
@@ -195,9 +192,9 @@ TEST(Checkpoint, ViewsWithoutGradMode_JustComeThrough) {
     rows = x.chunk(2, 0);
   }
   const auto [view, sine] = checkpoint([row = rows[0]](const at::Tensor& h) { return std::pair(row, h.sin()); }, x);
-  EXPECT_TRUE(view.equal(rows[0]));
+  EXPECT_THAT(view, BitEqual(rows[0]));
   sine.sum().backward();
-  EXPECT_TRUE(x.grad().equal(x.cos()));
+  EXPECT_THAT(x.grad(), BitEqual(x.cos()));
 }
 
 TEST(Checkpoint, InCheckpoints_AreRunAgainInTheirTurn) {
@@ -254,10 +251,10 @@ TEST(Checkpoint, OtherResultsAndArguments_ComeThrough) {
   const auto [a, b] = checkpoint(
       [](const at::Tensor& t, double factor) { return std::tuple(t * factor, std::vector<at::Tensor>{t.exp()}); }, x,
       2.5);
-  EXPECT_TRUE(a.equal(x * 2.5));
-  EXPECT_TRUE(b[0].equal(x.exp()));
+  EXPECT_THAT(a, BitEqual(x * 2.5));
+  EXPECT_THAT(b[0], BitEqual(x.exp()));
   (a.sum() + b[0].sum()).backward();
-  EXPECT_TRUE(x.grad().equal((x.exp() + 2.5).detach()));
+  EXPECT_THAT(x.grad(), BitEqual((x.exp() + 2.5).detach()));
 }
 
 TEST(Checkpoint, WithoutGradMode_JustRuns) {
@@ -291,10 +288,10 @@ TEST(Checkpoint, GradientsOfSome_AreComputedForThemAlone) {
   const at::Tensor x = leaf({3}, 1), w = leaf({3}, 2);
   const at::Tensor y = checkpoint([&](const at::Tensor& t) { return (t * w).sin(); }, x).sum();
   const auto gradients = torch::autograd::grad({y}, {x}, {}, /*retain_graph=*/true);
-  EXPECT_TRUE(gradients[0].equal(((x * w).cos() * w).detach()));
+  EXPECT_THAT(gradients[0], BitEqual(((x * w).cos() * w).detach()));
   EXPECT_FALSE(w.grad().defined());
   y.backward();
-  EXPECT_TRUE(w.grad().equal(((x * w).cos() * x).detach()));
+  EXPECT_THAT(w.grad(), BitEqual(((x * w).cos() * x).detach()));
   EXPECT_THROW(y.backward(), c10::Error);
 }
 
@@ -313,7 +310,7 @@ TEST(Checkpoint, ErrorOfTheSecondRun_ComesToBackward) {
   EXPECT_THROW(y.sum().backward(), std::invalid_argument);
   const at::Tensor next = at::rand({2});
   torch::manual_seed(5);
-  EXPECT_TRUE(next.equal(at::rand({2})));
+  EXPECT_THAT(next, BitEqual(at::rand({2})));
 }
 
 TEST(Checkpoint, CodeThatCannotRunTwice_IsToldSo) {

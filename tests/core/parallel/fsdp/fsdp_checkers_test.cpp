@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::FullyShardedDataParallel;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 using Shards = std::map<int, std::vector<at::Tensor>>;  // by rank
@@ -48,7 +50,8 @@ TEST(FsdpCheckers, AllOfThem_FindNothingAndChangeNothing) {
   options.memory_bytes = std::uint64_t{1} << 30;
   const auto report = train_sharded(options, checked);
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
-  for (const auto& [rank, shards] : plain) EXPECT_TRUE(same_bits(checked.at(rank), shards)) << rank;
+  EXPECT_GT(report.checks.at("FSDP on group \"world\""), 0u);
+  for (const auto& [rank, shards] : plain) EXPECT_THAT(checked.at(rank), BitEqual(shards)) << rank;
 }
 
 TEST(FsdpCheckers, NanInAShardsGradient_IsFoundInTheUnitsReduceScatter) {
@@ -100,6 +103,7 @@ TEST(FsdpCheckers, Gradients_AreComparedWithTheRowsOfOneProcess) {
   }
   const auto hybrid = check_gradients(4, 1, /*hybrid=*/true);
   EXPECT_EQ(hybrid.verdict, rehearse::Verdict::ok) << brief(hybrid);
+  EXPECT_EQ(hybrid.checks.at("gradients"), 2u);
   const auto wrong = check_gradients(4, 0.25);
   EXPECT_EQ(wrong.verdict, rehearse::Verdict::check_failed);
   EXPECT_EQ(

@@ -10,6 +10,7 @@
 
 #include <rehearse/parallel/checkpoint.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -19,6 +20,7 @@ using rehearse::FullyShardedDataParallel;
 using rehearse::FullyShardedOptions;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 TEST(FsdpCode, TwoForwardsOneBackward_AddUp) {
@@ -55,7 +57,8 @@ TEST(FsdpCode, ShardsChangedInForward_AreSeenByTheUnitsBehind) {
         outputs.push_back(fsdp.forward_with(halve, batch_of(ctx.rank(), 0)));
       }
     }
-    EXPECT_TRUE(outputs[0].equal(outputs[2]) && outputs[1].equal(outputs[3]));
+    EXPECT_THAT(outputs[2], BitEqual(outputs[0]));
+    EXPECT_THAT(outputs[3], BitEqual(outputs[1]));
   });
 }
 
@@ -77,7 +80,7 @@ TEST(FsdpCode, ShardsChangedBetweenAPrefetchAndItsUse_AreNotStale) {
       for (int step = 0; step < 2; ++step) loss_of(fsdp.forward_with(halve, batch_of(ctx.rank(), 0))).backward();
       gradients.push_back(fsdp.parameters().back().grad());
     }
-    EXPECT_TRUE(gradients[0].equal(gradients[1]));
+    EXPECT_THAT(gradients[0], BitEqual(gradients[1]));
   });
 }
 
@@ -126,7 +129,7 @@ TEST(FsdpCode, ViewsAndListsOfParameters_FindThem) {
     FullyShardedDataParallel fsdp(net, ctx.group());
     const auto x = values({2, 3}, 9);
     const auto expected = whole->forward(x), result = fsdp(x);
-    EXPECT_TRUE(at::equal(result, expected));
+    EXPECT_THAT(result, BitEqual(expected));
     expected.backward();
     result.backward();
     EXPECT_TRUE(close(gradient_copies(fsdp.parameters()), rows_of(gradient_copies(whole->parameters()), ctx)));
@@ -160,15 +163,15 @@ TEST(FsdpCode, NoGradAndInferenceMode_ComputeTheSame) {
     for (int i = 0; i < 2; ++i) {
       {
         const at::NoGradGuard no_grad;
-        EXPECT_TRUE(at::equal(fsdp(x), expected));
+        EXPECT_THAT(fsdp(x), BitEqual(expected));
       }
       {
         const c10::InferenceMode inference;
-        EXPECT_TRUE(at::equal(fsdp(x), expected));
+        EXPECT_THAT(fsdp(x), BitEqual(expected));
       }
       for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole);
       const auto trained = fsdp(x);
-      EXPECT_TRUE(at::equal(trained, expected));
+      EXPECT_THAT(trained, BitEqual(expected));
       loss_of(trained).backward();
     }
   });
@@ -193,7 +196,7 @@ TEST(FsdpCode, StepBehindAForwardAlone_IsSeenByTheNext) {
       for (auto& each : doubled->parameters()) each.mul_(2);
     }
     const auto after = fsdp(x).detach();
-    EXPECT_TRUE(at::equal(after, doubled(x)));
+    EXPECT_THAT(after, BitEqual(doubled(x)));
     EXPECT_FALSE(at::equal(after, before));
   });
 }
@@ -242,7 +245,7 @@ TEST(FsdpCode, GradientOfAnInput_NeedsNoReduction) {
       const auto x = batch_of(ctx.rank(), 0).requires_grad_();
       return torch::autograd::grad({loss_of(model(x))}, {x})[0];
     };
-    EXPECT_TRUE(at::equal(gradient_of(fsdp), gradient_of(whole)));
+    EXPECT_THAT(gradient_of(fsdp), BitEqual(gradient_of(whole)));
     for (const auto& shard : fsdp.parameters()) EXPECT_FALSE(shard.grad().defined());
     for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole);
   });
@@ -314,7 +317,7 @@ TEST(FsdpCode, SeedsAndSchedulers_SameBits) {
       }
       auto& expected = first[static_cast<std::size_t>(ctx.rank())];
       if (expected.empty()) expected = copies(fsdp.parameters());
-      EXPECT_TRUE(same_bits(copies(fsdp.parameters()), expected)) << "rank " << ctx.rank();
+      EXPECT_THAT(copies(fsdp.parameters()), BitEqual(expected)) << "rank " << ctx.rank();
     });
   };
   train_with({.schedule = rehearse::Schedule::round_robin});

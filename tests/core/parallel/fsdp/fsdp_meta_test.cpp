@@ -10,6 +10,7 @@
 
 #include <rehearse/parallel/move_to_meta.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -19,6 +20,7 @@ using rehearse::FromMeta;
 using rehearse::FullyShardedDataParallel;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 struct LayerImpl : torch::nn::Module {
@@ -80,10 +82,10 @@ TEST(FsdpMeta, FilledByAFunction_IsAsAModuleWithValues) {
         Net net(at::kMeta);
         FullyShardedDataParallel fsdp(net, ctx.group(),
                                       {.units = kLayers, .from_meta = FromMeta{.fill = draw}, .init_sync = sync});
-        EXPECT_TRUE(at::equal(at::rand({1}), drawn));
-        EXPECT_TRUE(same_bits(copies(fsdp.parameters()), copies(expected.parameters())));
+        EXPECT_THAT(at::rand({1}), BitEqual(drawn));
+        EXPECT_THAT(copies(fsdp.parameters()), BitEqual(copies(expected.parameters())));
         EXPECT_EQ(net->first->weight.device(), at::Device(at::kCPU));
-        EXPECT_TRUE(same_bits(trained(fsdp, ctx.rank()), trained(expected, ctx.rank())));
+        EXPECT_THAT(trained(fsdp, ctx.rank()), BitEqual(trained(expected, ctx.rank())));
       });
     }
   }
@@ -96,7 +98,7 @@ TEST(FsdpMeta, OverAMesh_AllReplicasHaveTheFirstRanksValues) {
     FullyShardedDataParallel expected(real_net(), mesh, {.units = kLayers});
     ctx.generator().set_current_seed(static_cast<std::uint64_t>(ctx.rank()));
     FullyShardedDataParallel fsdp(Net(at::kMeta), mesh, {.units = kLayers, .from_meta = FromMeta{.fill = draw}});
-    EXPECT_TRUE(same_bits(copies(fsdp.parameters()), copies(expected.parameters())));
+    EXPECT_THAT(copies(fsdp.parameters()), BitEqual(copies(expected.parameters())));
     ctx.check_replicas(fsdp);
   });
 }
@@ -135,7 +137,7 @@ TEST(FsdpMeta, LoadedFromAStateDict_IsAsAModuleWithValues) {
         for (const auto& [name, tensor] : state) rows.push_back({name, tensor.sizes().vec(), 0, tensor});
         fsdp.load_sharded_state_dict(rows);
       }
-      EXPECT_TRUE(same_bits(trained(fsdp, ctx.rank()), trained(expected, ctx.rank())));
+      EXPECT_THAT(trained(fsdp, ctx.rank()), BitEqual(trained(expected, ctx.rank())));
     });
   }
 }
@@ -156,7 +158,7 @@ TEST(FsdpMeta, TiedParameters_StayOne) {
     }};
     FullyShardedDataParallel fsdp(std::make_shared<TiedImpl>(), ctx.group(), {.from_meta = from});
     EXPECT_THAT(names, testing::UnorderedElementsAre("again", "a.bias"));
-    EXPECT_TRUE(fsdp(at::ones({1, 4}, at::kDouble)).equal(at::full({1, 4}, 20.0, at::kDouble)));
+    EXPECT_THAT(fsdp(at::ones({1, 4}, at::kDouble)), BitEqual(at::full({1, 4}, 20.0, at::kDouble)));
   });
 }
 

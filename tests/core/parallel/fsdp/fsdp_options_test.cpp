@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::FullyShardedDataParallel;
 using rehearse::RankContext;
+using rehearse::test::BitEqual;
 
 TEST(FsdpOptions, NoSync_KeepsGradientsUntilTheNextBackward) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
@@ -41,7 +44,7 @@ TEST(FsdpOptions, Ignored_StayAsTheyAre) {
     fill(*net, 3 * ctx.rank());
     const auto own = net->second->weight.detach().clone();
     FullyShardedDataParallel fsdp(net, ctx.group(), {.parameters_to_ignore = {"second.weight"}});
-    EXPECT_TRUE(at::equal(net->second->weight, own));
+    EXPECT_THAT(net->second->weight, BitEqual(own));
     EXPECT_TRUE(fsdp.parameters()[2].is_same(net->second->weight));
     loss_of(fsdp(batch_of(ctx.rank(), 0))).backward();
     EXPECT_EQ(net->second->weight.grad().sizes(), own.sizes());
@@ -107,7 +110,7 @@ TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
       EXPECT_EQ(output.scalar_type(), at::kFloat);
       output.square().sum().backward();
       for (const auto& shard : fsdp.parameters()) EXPECT_EQ(shard.scalar_type(), at::kFloat);
-      EXPECT_TRUE(same_bits(gradient_copies(fsdp.parameters()), rows_of(sums, ctx)));
+      EXPECT_THAT(gradient_copies(fsdp.parameters()), BitEqual(rows_of(sums, ctx)));
     }
   });
 }
@@ -131,7 +134,7 @@ TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
     }
     backward();
     const auto all = gradient_copies(fsdp.parameters());
-    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(all[i].equal(one[i] * 256)) << i;
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_THAT(all[i], BitEqual(one[i] * 256)) << i;
     const auto guard = fsdp.no_sync();
     backward();
     fsdp.zero_grad();  // also clears the gradients kept so far
@@ -149,8 +152,8 @@ TEST(FsdpOptions, HalfPrecision_DoesNotOverflow) {
                                   {.mixed_precision = rehearse::FullyShardedMixedPrecision{.param_dtype = at::kHalf}});
     const auto x = at::full({4, 6}, 4096.0, at::kFloat);  // each rank's gradients are 16384
     fsdp(x).sum().backward();
-    EXPECT_TRUE(at::equal(fsdp.parameters()[0].grad(), at::full({1, 6}, 16384.0)));
-    EXPECT_TRUE(at::equal(fsdp.parameters()[1].grad(), at::full({1}, 4.0)));
+    EXPECT_THAT(fsdp.parameters()[0].grad(), BitEqual(at::full({1, 6}, 16384.0)));
+    EXPECT_THAT(fsdp.parameters()[1].grad(), BitEqual(at::full({1}, 4.0)));
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include <rehearse/sim/report_writers.h>
 
+#include "bit_equal.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -19,6 +20,7 @@ using namespace rehearse_test;
 using rehearse::FullyShardedDataParallel;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using rehearse::test::BitEqual;
 using ::testing::HasSubstr;
 
 rehearse::Report report_of(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {
@@ -78,7 +80,7 @@ TEST(FsdpReports, ExceptionOnAllRanks_LeavesNothingBehind) {
                 }),
                 "halfway");
       for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole);
-      EXPECT_TRUE(at::equal(fsdp(x), whole(x)));
+      EXPECT_THAT(fsdp(x), BitEqual(whole(x)));
     }
   });
 }

@@ -51,7 +51,9 @@ std::map<std::string, at::Tensor> by_name(const NamedTensors& state) { return {s
   const auto first = by_name(a), second = by_name(b);
   if (first.size() != second.size()) return ::testing::AssertionFailure() << first.size() << " and " << second.size();
   for (const auto& [name, tensor] : first) {
-    if (!second.contains(name) || !at::equal(tensor, second.at(name))) return ::testing::AssertionFailure() << name;
+    if (!second.contains(name)) return ::testing::AssertionFailure() << name << " is missing";
+    const std::string difference = rehearse::test::bit_difference(tensor, second.at(name));
+    if (!difference.empty()) return ::testing::AssertionFailure() << name << ' ' << difference;
   }
   return ::testing::AssertionSuccess();
 }

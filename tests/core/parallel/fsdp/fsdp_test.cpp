@@ -14,6 +14,7 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse/parallel/fsdp.h>
 
+#include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
 #include "core/parallel/fsdp/fsdp_fixture.h"
 #include "core/parallel/fsdp/reference_models.h"
@@ -25,6 +26,7 @@ using rehearse::FullyShardedDataParallel;
 using rehearse::FullyShardedOptions;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using rehearse::test::BitEqual;
 
 constexpr int kSteps = 4;
 
@@ -135,7 +137,7 @@ TEST(FsdpExact, IntegersOnPowersOfTwo_NoRounding) {
       fsdp(batch_of(ctx.rank(), 0)).sum().backward();
       gradients[static_cast<std::size_t>(ctx.rank())] = gradient_copies(fsdp.parameters());
     });
-    EXPECT_TRUE(same_bits(joined(gradients), expected)) << ranks << " ranks";
+    EXPECT_THAT(joined(gradients), BitEqual(expected)) << ranks << " ranks";
   }
 }
 
@@ -240,9 +242,9 @@ TEST(FsdpTraining, WithoutParameters_ThereIsNothingToShard) {
     FullyShardedDataParallel fsdp(WithoutParameters(ctx.rank()), ctx.group());
     const at::Tensor x = at::ones({4, 2}).requires_grad_();
     const at::Tensor y = fsdp(x);
-    EXPECT_TRUE(y.equal(at::ones({4, 2})));  // rank 0's buffer
+    EXPECT_THAT(y, BitEqual(at::ones({4, 2})));  // rank 0's buffer
     y.sum().backward();
-    EXPECT_TRUE(x.grad().equal(at::ones({4, 2})));
+    EXPECT_THAT(x.grad(), BitEqual(at::ones({4, 2})));
     EXPECT_TRUE(fsdp.units().empty() && fsdp.parameters().empty());
     EXPECT_EQ(fsdp.clip_grad_norm_(1).item<double>(), 0);
     EXPECT_EQ(fsdp.full_state_dict().size(), 1U);

@@ -82,6 +82,7 @@ TEST(FsdpWatch, LowerPrecision_IsNoDifference) {
   const rehearse::FullyShardedMixedPrecision half{.param_dtype = at::kBFloat16};
   const auto report = train(watching(2), {}, {.units = kEachLinear, .mixed_precision = half});
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
+  EXPECT_EQ(report.checks.at("FSDP on group \"world\""), 3u * 3);
 }
 
 // Rank 1 has rows 6 to 11 of second.weight, counted from 0.
