@@ -154,12 +154,12 @@ void GroupHistory::note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis)
 // A dump does not hold the splits. Whatever they are, all ranks together must send as much as they expect.
 bool GroupHistory::diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
-  std::int64_t sent = 0, expected = 0;
+  std::uint64_t sent = 0, expected = 0;
   for (const auto& own : ranks_) {
     const auto& call = own.collectives.at(sequence).operation();
     if (call.type != c10d::OpType::ALLTOALL_BASE || call.outputs.empty()) return false;
-    sent += call.inputs.front().numel();
-    expected += call.outputs.front().numel();
+    sent += static_cast<std::uint64_t>(call.inputs.front().numel());
+    expected += static_cast<std::uint64_t>(call.outputs.front().numel());
   }
   if (sent == expected) return false;
   const auto& call = ranks_.front().collectives.at(sequence);

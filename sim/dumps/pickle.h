@@ -17,6 +17,7 @@ class PickleError : public std::runtime_error {
 
 struct PickleLimits {
   std::size_t values = std::size_t{1} << 24;  // a value counts once for each reference to it
+  std::size_t texts = std::size_t{1} << 30;   // bytes of all texts; a text counts once for each reference to it
   std::size_t depth = 64;
 };
 

@@ -51,9 +51,11 @@ class Values {
     items_.push_back(std::move(items));
     return add({kind, items_.size() - 1});
   }
-  Json json_of(Id id, std::size_t depth, std::size_t& budget) const;
-  Json few_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const;
-  Json many_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const;
+  // These take what they return from `left`.
+  Json json_of(Id id, std::size_t depth, PickleLimits& left) const;
+  Json few_entries(const std::vector<Id>& items, std::size_t depth, PickleLimits& left) const;
+  Json many_entries(const std::vector<Id>& items, std::size_t depth, PickleLimits& left) const;
+  std::string_view text_of(Id id, PickleLimits& left) const;
 
   const std::size_t most_;
   std::vector<Value> values_;

@@ -193,7 +193,9 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
   const auto names = names_apart(groups);
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = names[i];
   std::vector<Dump> dumps;
-  whole.at("entries").each([&](const Field& entries) {
+  const auto of_ranks = whole.at("entries");
+  if (of_ranks.items().empty()) of_ranks.wrong("a list of entries for each rank");
+  of_ranks.each([&](const Field& entries) {
     Dump dump;
     dump.file = file;
     dump.rank = static_cast<int>(dumps.size());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,17 +21,16 @@
 
 namespace rehearse::sim {
 
-inline constexpr int kRanksMost = 1 << 24;  // more than any job has; limits the memory that a reader takes for ranks
+// More than any job has. These limit the memory that a reader takes for ranks.
+inline constexpr int kRanksMost = 1 << 24;
+inline constexpr std::size_t kRanksInRunsMost = std::size_t{1} << 27;  // in all runs of a file
 
 // Reads one JSON object and knows its path, for errors: `is no report of rehearse: rank_lines[2].state is missing`.
 // Members throw ReportFormatError. `object` and the text of `what` must outlive the reader.
 class JsonReader {
  public:
-  // `ranks`: the number of ranks, against which the functions for ranks check numbers.
-  JsonReader(const Json& object, std::string_view what, std::string path = "", int ranks = kRanksMost)
-      : object_(object), what_(what), path_(std::move(path)), ranks_(ranks) {
-    if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
-  }
+  JsonReader(const Json& object, std::string_view what)
+      : JsonReader(object, what, "", kRanksMost, std::make_shared<std::size_t>(0)) {}
 
   template <class T>
   T get(const char* key) const {
@@ -100,14 +100,19 @@ class JsonReader {
     for (std::size_t i = 0; i < runs.size(); i += 2) {
       if (i + 1 == runs.size() || runs[i] > runs[i + 1] || (!ranks.empty() && runs[i] <= ranks.back()))
         fail(fmt::format("{}[{}]", path_of(key), i), "begins no run; right would be its first and its last rank");
+      *in_runs_ += static_cast<std::size_t>(runs[i + 1] - runs[i]) + 1;
+      if (*in_runs_ > kRanksInRunsMost)
+        fail(fmt::format("{}[{}]", path_of(key), i),
+             fmt::format("is a rank too many; right would be at most {} in all runs", kRanksInRunsMost));
       for (int rank = runs[i]; rank <= runs[i + 1]; ++rank) ranks.push_back(rank);
     }
     return ranks;
   }
 
-  JsonReader of_ranks(int ranks) const { return JsonReader(object_, what_, path_, ranks); }
+  // `ranks`: the number of ranks, against which the functions for ranks check numbers.
+  JsonReader of_ranks(int ranks) const { return JsonReader(object_, what_, path_, ranks, in_runs_); }
 
-  JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key), ranks_); }
+  JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key), ranks_, in_runs_); }
 
   template <class Read>
   auto get_list(const char* key, const Read& read) const {
@@ -115,7 +120,8 @@ class JsonReader {
     if (!list.is_array()) fail(path_of(key), "is not a list");
     std::vector<decltype(read(*this))> result;
     for (std::size_t i = 0; i < list.items().size(); ++i) {
-      result.push_back(read(JsonReader(list.items()[i], what_, fmt::format("{}[{}]", path_of(key), i), ranks_)));
+      const auto path = fmt::format("{}[{}]", path_of(key), i);
+      result.push_back(read(JsonReader(list.items()[i], what_, path, ranks_, in_runs_)));
     }
     return result;
   }
@@ -127,6 +133,12 @@ class JsonReader {
   }
 
  private:
+  JsonReader(const Json& object, std::string_view what, std::string path, int ranks,
+             std::shared_ptr<std::size_t> in_runs)
+      : object_(object), what_(what), path_(std::move(path)), ranks_(ranks), in_runs_(std::move(in_runs)) {
+    if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
+  }
+
   const Json& member(const char* key) const {
     const auto* const found = object_.find(key);
     if (found == nullptr) fail(path_of(key), "is missing");
@@ -145,6 +157,7 @@ class JsonReader {
   std::string_view what_;
   std::string path_;
   int ranks_;
+  std::shared_ptr<std::size_t> in_runs_;  // how many ranks the file's runs have so far
 };
 
 // Parses a text. `what` is the expected kind of text: "report". Throws ReportFormatError.

@@ -84,6 +84,11 @@ TEST(Pickle, ThatGrowsWithoutEnd_IsRefused) {
   EXPECT_EQ(refused(bytes + "."), "holds more values than a dump has");
   EXPECT_EQ(refused("\x80\x02]\x94h\0a."s), "is nested too deep for a dump, or holds itself");
   EXPECT_EQ(refused("\x80\x02(NNNNe."s, {.values = 3}), "holds more than 3 values");
+  const auto thrice =
+      "\x80\x02](X\x04\0\0\0"
+      "abcd\x94h\0h\0e."s;
+  EXPECT_EQ(refused(thrice, {.texts = 11}), "holds longer texts than a dump has");
+  EXPECT_EQ(refused(thrice, {.texts = 12}), "");
 }
 
 std::string recorded(const std::string& name) {

@@ -97,6 +97,11 @@ TEST_F(RefusedDumps, FilesThatAreNoDumps) {
   EXPECT_EQ(refusal({(folder_ / "gone_0").string()}), "gone_0: cannot be read: No such file or directory");
 }
 
+TEST_F(RefusedDumps, DumpOfAllRanksWithoutRanks) {
+  EXPECT_EQ(refusal({file("flight_recorder.json", R"({"version": "2.10", "groups": [], "entries": []})")}),
+            "flight_recorder.json: entries is []; right would be a list of entries for each rank");
+}
+
 TEST_F(RefusedDumps, FilesThatDoNotBelongTogether) {
   const auto first = file("dump_rank_0", pickled(job_.dump(0)));
   EXPECT_EQ(refusal({first, file("old_0", pickled(job_.dump(0)))}),

@@ -119,6 +119,23 @@ TEST(RankRows, RunsThatAreNone_AreRefused) {
   }
 }
 
+// A short file must not take all memory.
+TEST(RankRows, RunsOfVeryManyRanks_AreRefused) {
+  Report report;
+  report.ranks = 1 << 24;
+  report.rank_lines = lines_that_wait_for_each_other(9);
+  auto json = report_as_json(report);
+  for (auto& line : json["rank_lines"].items()) line["waits_for_runs"] = Json::array({0, report.ranks - 1});
+  try {
+    report_from_json(json_text(json));
+    ADD_FAILURE();
+  } catch (const ReportFormatError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "is no report of rehearse: rank_lines[8].waits_for_runs[0] is a rank too many; right would be at most "
+              "134217728 in all runs");
+  }
+}
+
 TEST(RankRows, UnknownTime_IsLeftOut) {
   RankLine line;
   line.rank = 4;
