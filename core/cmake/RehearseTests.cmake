@@ -116,6 +116,9 @@ function(_rehearse_add_test_case name program labels environment)
   # With this seed, RapidCheck draws the same values in each run: only a change may decide whether a test passes, not
   # chance. A program that is started by hand draws other values each time.
   list(APPEND environment "RC_PARAMS=seed=1")
+  # Outside of a world, LibTorch's threads spin while they wait for each other. Two programs on two cores then take five
+  # times as long as one.
+  list(APPEND environment "OMP_WAIT_POLICY=passive")
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
                        TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
