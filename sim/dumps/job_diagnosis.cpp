@@ -38,9 +38,18 @@ JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(jo
   }
   std::stable_sort(mismatches_.begin(), mismatches_.end(),
                    [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
+  if (!mismatches_.empty()) stand_in_calls_of(*mismatches_.front());
   creations_ = diagnose_creations(job, diagnoses_);
   find_unknown();
   find_verdict();
+}
+
+// The ranks stand in their calls of the mismatch, although they may have made other calls before and not waited.
+void JobDiagnosis::stand_in_calls_of(const GroupDiagnosis& mismatch) {
+  for (const auto& open : mismatch.open) {
+    const auto side = mismatch.sides.find(open.rank);
+    if (side != mismatch.sides.end() && side->second.call == open.call) stands_in_[open.rank] = &open;
+  }
 }
 
 void JobDiagnosis::find_unknown() {
@@ -168,8 +177,8 @@ void JobDiagnosis::describe_stalled() {
   const auto place = stacks_.place(first.call->stack);
   verdict_ = Verdict::timeout;
   headline_ = fmt::format(
-      "{}{}{}: all its ranks called it{}, and on {} it has not ended; the fault lies below the "
-      "calls (network, device, driver)",
+      "{}{}{}: all its ranks called it{}, and on {} it has not ended; the fault probably "
+      "lies below the calls (network, device, driver)",
       first.title, place.empty() ? "" : " at ", place, first.seen ? " alike" : "", describe_ranks(ranks));
 }
 

@@ -32,7 +32,8 @@ class JobDiagnosis {
   // Whether the ranks made their groups alike. If not, that is the cause of the mismatches of calls.
   const CreationDiagnosis& creations() const noexcept { return creations_; }
 
-  // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
+  // The call in which the rank waits: of several, that of the first mismatch, or else the one that it made first. Null:
+  // it waits in none.
   const OpenCall* stands_in(int rank) const;
   // Others wait for these ranks, but no dump says whether the ranks came. For each rank, the reason why none does.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
@@ -42,6 +43,7 @@ class JobDiagnosis {
   std::optional<TitledCall> last_completed(int rank) const;
 
  private:
+  void stand_in_calls_of(const GroupDiagnosis& mismatch);
   void find_unknown();
   void find_verdict();
   void describe_waits();

@@ -250,7 +250,7 @@ TEST_F(Run, CheckDeterminism_CountsAsACheck) {
   const auto finished = job({"run", "sum.toml", "--check-determinism", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(line(finished.out, 2),
-            "checks: a second run was the same (held 1 times), the sum is right (held 16 times)");
+            "checks: a second run was the same (held once), the sum is right (held 16 times)");
 }
 
 TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {

@@ -141,8 +141,26 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutThatBlamesNoRank) {
   EXPECT_EQ(
       report.headline,
       "allgather #1 on group \"0:default_pg\": all its ranks called it alike, and on rank 1 it has not ended; the "
-      "fault lies below the calls (network, device, driver)");
+      "fault probably lies below the calls (network, device, driver)");
   EXPECT_TRUE(report.dumps->culprits.empty());
+}
+
+// A rank may have made calls before that are not over.
+TEST(ExplainDumps, RanksOfAMismatch_StandInItsCalls) {
+  DumpMaker job(2);
+  job.add_group("a", {0, 1});
+  for (const int rank : {0, 1}) {
+    job.stand_at(10);
+    job.call(rank, "all_reduce", {4}, false);
+    job.stand_at(20 + rank);
+    job.call(rank, rank == 0 ? "all_reduce" : "broadcast", {4}, false, "a");
+  }
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  for (const auto& line : report.rank_lines) {
+    EXPECT_THAT(line.doing, testing::HasSubstr("#1 on group \"a\""));
+    EXPECT_THAT(line.where, testing::StartsWith("train.py:2" + std::to_string(line.rank)));
+  }
 }
 
 // All ranks made both calls, but their devices began with different calls.

@@ -73,7 +73,7 @@ TEST(DumpedMessages, ThatFitAndDoNotEnd_AreATimeout) {
   EXPECT_EQ(report.verdict, Verdict::timeout);
   EXPECT_EQ(report.headline,
             "recv #1 from rank 0 on group \"0:default_pg\": all its ranks called it alike, and on rank 1 it has not "
-            "ended; the fault lies below the calls (network, device, driver)");
+            "ended; the fault probably lies below the calls (network, device, driver)");
 }
 
 TEST(DumpedMessages, ReceiveWithoutASend_WaitsForItsSource) {
