@@ -21,18 +21,17 @@ void CollectiveCalls::open(std::uint64_t sequence) noexcept {
   first_ = -1;
   payload_ = nullptr;
   vote_.reset();
-  apart_.clear();
 }
 
 bool CollectiveCalls::add(const MadeCall& call, Places places) {
   REHEARSE_CHECK(call.sequence == sequence_ && !has(call.rank), call.sequence, sequence_, call.rank);
   const bool is_first = first_ < 0;
   if (is_first) fingerprint_ = call.fingerprint;
-  if (begin_vote() || !agrees(call)) [[unlikely]] {
+  const bool exchanges = is_alltoall(call.operation->type) || !call.operation->parts.empty();
+  if (!fit() || !agrees(call) || (exchanges && !exchanges_fit(call))) [[unlikely]] {
     cast(call, places);
-  } else if (apart_.empty()) {
-    if (payload_ == nullptr) payload_ = call.operation->payload;
-    if (is_alltoall(call.operation->type) || !call.operation->parts.empty()) check_edges(call, places);
+  } else if (payload_ == nullptr) {
+    payload_ = call.operation->payload;
   }
   if (is_first) first_ = call.rank;
   calls_[static_cast<std::size_t>(call.rank)] = call.operation;
@@ -74,53 +73,23 @@ void CollectiveCalls::cast(const MadeCall& call, Places places) {
   vote_->add(call, places(call.rank));
 }
 
-void CollectiveCalls::check_edges(const MadeCall& call, Places places) {
+bool CollectiveCalls::exchanges_fit(const MadeCall& call) {
   const auto& operation = *call.operation;
-  if (!is_alltoall(operation.type)) {
-    for (std::size_t part = 0; part < operation.parts.size() && apart_.empty(); ++part) {
-      if (is_alltoall(operation.parts[part].type)) check_edges_of_part(call, part, places);
-    }
-    return;
-  }
   // The usual all-to-all has equal splits everywhere, so its n * n edges need no check.
-  const auto split = even_split(operation);
+  const auto split = is_alltoall(operation.type) ? even_split(operation) : -1;
   if (arrived_ == 0) even_split_ = split;
   if (split != even_split_) even_split_ = -1;
-  if (even_split_ < 0) check_edges_of_part(call, 0, places);
-  if (apart_.empty()) check_format(call, places);
-}
-
-void CollectiveCalls::check_edges_of_part(const MadeCall& call, std::size_t part, Places places) {
   for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
     if (calls_[rank] == nullptr) continue;
-    const auto other = call_of(rank);
-    auto field = edge_difference(call, other, part, group_);
-    if (!field) field = edge_difference(other, call, part, group_);
-    if (field) return set_apart(call, other, std::move(*field), places);
+    if (exchange_difference(call, call_of(rank), group_)) return false;
+    if (even_split_ >= 0 && has_elements(call_of(rank))) break;  // the other calls have the same format as this call
   }
-}
-
-// Back ends copy memory as one block, whatever its format, so sender and receiver must use the same format (such as
-// channels_last).
-void CollectiveCalls::check_format(const MadeCall& call, Places places) {
-  if (!has_elements(call)) return;
-  for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
-    if (calls_[rank] == nullptr || !has_elements(call_of(rank))) continue;
-    auto field = format_difference(call, call_of(rank), group_);
-    if (field) set_apart(call, call_of(rank), std::move(*field), places);
-    return;  // the other calls have the same format as this call
-  }
-}
-
-void CollectiveCalls::set_apart(const MadeCall& one, const MadeCall& other, Mismatch::Field field, Places places) {
-  apart_ = {group_.global_rank(one.rank), group_.global_rank(other.rank)};
-  std::sort(apart_.begin(), apart_.end());
-  mismatch_ = mismatch_of_two({one, places(one.rank)}, {other, places(other.rank)}, std::move(field), group_);
+  return true;
 }
 
 Mismatch CollectiveCalls::mismatch() const {
   REHEARSE_CHECK(!fit(), sequence_);
-  return vote_ != nullptr ? vote_->mismatch() : mismatch_;
+  return vote_->mismatch();
 }
 
 std::string CollectiveCalls::describe(std::string_view title) const {
@@ -128,11 +97,8 @@ std::string CollectiveCalls::describe(std::string_view title) const {
 }
 
 std::vector<int> CollectiveCalls::waits_for(int rank) const {
-  const int own = group_.global_rank(rank);
-  if (vote_ != nullptr) return vote_->disagreeing_ranks(own);
-  std::vector<int> others = apart_;
-  std::erase(others, own);
-  if (!apart_.empty()) return others;
+  if (!fit()) return vote_->disagreeing_ranks(group_.global_rank(rank));
+  std::vector<int> others;
   for (std::size_t other = 0; other < calls_.size(); ++other) {
     if (calls_[other] == nullptr) others.push_back(group_.global_rank(static_cast<int>(other)));
   }

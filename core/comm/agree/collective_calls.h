@@ -20,9 +20,7 @@
 namespace rehearse::comm {
 
 // The calls that have arrived for one collective of a group: which ranks are missing, and whether the calls match.
-// There are two kinds of mismatch. If calls differ in something on which all ranks must agree, the ranks vote, because
-// later ranks may make a majority. If one rank sends something that another rank does not expect, the mismatch concerns
-// these two ranks only, and no vote is needed.
+// If the calls do not match, the ranks vote, because later ranks may make a majority.
 //
 // Ranks are ranks in the group unless stated otherwise. One object is reused for one collective after another.
 class CollectiveCalls {
@@ -35,9 +33,9 @@ class CollectiveCalls {
   // Starts the next collective and forgets the calls of the previous one.
   void open(std::uint64_t sequence) noexcept;
 
-  // Adds a rank's first call of the collective. The operation must stay valid until the next open() or, unless the
-  // ranks vote, until withdraw() removes the call. Returns false if this call does not match, or if earlier calls did
-  // not match.
+  // Adds a rank's first call of the collective. The operation must stay valid until the next open() or, if the calls
+  // match, until withdraw() removes the call. Returns false if this call does not match, or if earlier calls did not
+  // match. Then the ranks vote, and the vote includes every call that has arrived.
   bool add(const MadeCall& call, Places places);
 
   // Removes the call of `rank`, which must be present. A mismatch that the call has already caused still includes it.
@@ -49,9 +47,7 @@ class CollectiveCalls {
   // The rank that arrived first or, if its call was withdrawn, the lowest rank that is present. -1: none is present.
   int first() const noexcept { return first_; }
 
-  bool fit() const noexcept { return vote_ == nullptr && apart_.empty(); }
-  // Whether the ranks vote. The vote includes every call that has arrived.
-  bool begin_vote() const noexcept { return vote_ != nullptr; }
+  bool fit() const noexcept { return vote_ == nullptr; }
   bool all_have_voted() const noexcept { return vote_ != nullptr && vote_->all_have_come(); }
 
   // Call it only if the calls do not match.
@@ -60,18 +56,14 @@ class CollectiveCalls {
   // Text for reports. `title`: the title_of() of the rank's call.
   std::string describe(std::string_view title) const;
   // The ranks of the world for which `rank` waits, ascending; its call must be present. If the calls match, these are
-  // the missing ranks. If the ranks vote, these are the ranks that made another call than `rank`. If one rank sends
-  // something that another rank does not expect, these are the two ranks, without `rank` itself.
+  // the missing ranks; otherwise CallVote::disagreeing_ranks().
   std::vector<int> waits_for(int rank) const;
 
  private:
   bool agrees(const MadeCall& call) const noexcept;
   // Out of line: add() runs for every call, and with a thousand stacks each cache line of its frame counts.
   [[gnu::cold, gnu::noinline]] void cast(const MadeCall& call, Places places);
-  [[gnu::noinline]] void check_edges(const MadeCall& call, Places places);
-  void check_edges_of_part(const MadeCall& call, std::size_t part, Places places);
-  void check_format(const MadeCall& call, Places places);
-  void set_apart(const MadeCall& one, const MadeCall& other, Mismatch::Field field, Places places);
+  [[gnu::noinline]] bool exchanges_fit(const MadeCall& call);
   MadeCall call_of(std::size_t rank) const noexcept;
 
   const GroupIdentity& group_;
@@ -83,9 +75,7 @@ class CollectiveCalls {
   std::uint64_t fingerprint_ = 0;
   const PayloadName* payload_ = nullptr;  // from the first call with a payload name
   std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ
-  std::unique_ptr<CallVote> vote_;  // null: the ranks do not vote
-  std::vector<int> apart_;          // two ranks of the world: one sends something that the other does not expect
-  Mismatch mismatch_;               // the mismatch of these two ranks
+  std::unique_ptr<CallVote> vote_;  // null: the calls match
 };
 
 }  // namespace rehearse::comm

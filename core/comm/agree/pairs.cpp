@@ -31,8 +31,8 @@ Mismatch::Side side_of(PlacedCall call, const GroupIdentity& group) {
   return side_of(*call.call.operation, call.call.rank, group, std::move(call.where));
 }
 
-}  // namespace
-
+// Compares the number of elements that `sender` sends to `receiver` with the number that `receiver` expects. `part`:
+// the index in each call's parts_of().
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group) {
   const auto& sending = parts_of(*sender.operation)[part];
@@ -48,8 +48,7 @@ std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const Mad
   return field;
 }
 
-bool has_elements(const MadeCall& call) { return sample_of(*call.operation) != nullptr; }
-
+// For operations that ignore strides.
 std::optional<Mismatch::Field> format_difference(const MadeCall& one, const MadeCall& other,
                                                  const GroupIdentity& group) {
   const auto* const first = sample_of(*one.operation);
@@ -58,6 +57,21 @@ std::optional<Mismatch::Field> format_difference(const MadeCall& one, const Made
   Mismatch::Field field{"strides", strides_text(*first), strides_text(*second)};
   if (comes_first(other, one, group)) std::swap(field.first, field.second);
   return field;
+}
+
+}  // namespace
+
+bool has_elements(const MadeCall& call) { return sample_of(*call.operation) != nullptr; }
+
+std::optional<Mismatch::Field> exchange_difference(const MadeCall& one, const MadeCall& other,
+                                                   const GroupIdentity& group) {
+  const auto parts = parts_of(*one.operation);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (!is_alltoall(parts[part].type)) continue;
+    if (auto field = edge_difference(one, other, part, group)) return field;
+    if (auto field = edge_difference(other, one, part, group)) return field;
+  }
+  return is_alltoall(one.operation->type) ? format_difference(one, other, group) : std::nullopt;
 }
 
 std::vector<int> awaited_by_message(const Operation& call, int rank, const GroupIdentity& group) {

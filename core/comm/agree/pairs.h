@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -11,19 +10,15 @@
 
 #include "comm/agree/made_call.h"
 
-// Compares two calls that exchange data: a send and its receive, or the two ends of an edge of an all-to-all.
+// Compares two calls that exchange data: a send and its receive, or two calls of an all-to-all.
 namespace rehearse::comm {
 
-// Compares the number of elements that `sender` sends to `receiver` in an all-to-all with the number that `receiver`
-// expects from `sender`. `part`: the index in each call's parts_of(). Returns nullopt if the numbers agree, or if one
-// of them is unknown. The value of the lower rank of the world comes first.
-std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
-                                               const GroupIdentity& group);
-
-// Compares the memory formats of two calls, for operations that ignore strides and copy memory as one block. The format
-// of the lower rank of the world comes first. Returns nullopt if they agree, or if one of the calls has no elements.
-std::optional<Mismatch::Field> format_difference(const MadeCall& one, const MadeCall& other,
-                                                 const GroupIdentity& group);
+// Compares what two ranks exchange in an all-to-all, or in the all-to-alls of coalesced calls: whether each sends as
+// many elements as the other expects, and whether both use one memory format, because back ends copy memory as one
+// block. The value of the lower rank of the world comes first. Returns nullopt if the calls fit, or if what they
+// exchange is unknown. The two calls agree().
+std::optional<Mismatch::Field> exchange_difference(const MadeCall& one, const MadeCall& other,
+                                                   const GroupIdentity& group);
 
 // Whether the call has tensors with elements. Only calls with elements have a memory format.
 bool has_elements(const MadeCall& call);

@@ -70,12 +70,6 @@ std::string all_but_the_first(const Mismatch& mismatch, std::string_view between
   return all;
 }
 
-// `rank 3 called ... while ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
-std::string odd_ones_out(const Mismatch& mismatch) {
-  return fmt::format("{} while {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
-                     called(mismatch.first), mismatch.sequence, mismatch.group, fields_text(mismatch, not_the_first));
-}
-
 // `rank 3 passed {0, 1} while ranks 0-2 passed {0, 1, 2} to new_group #1`.
 std::string of_new_group(const Mismatch& mismatch) {
   const auto passed = [](const Mismatch::Side& side) {
@@ -89,7 +83,7 @@ std::string of_new_group(const Mismatch& mismatch) {
                      all_but_the_first(mismatch, ", ", passed));
 }
 
-// For an all-to-all whose splits do not match: "rank 1 sends 2 elements to rank 0, which expects 3; ". The lists in the
+// For an all-to-all whose splits do not match: "rank 1 sends 2 elements to rank 0, which expects 3". The lists in the
 // calls are long, and may legitimately differ everywhere else. Empty for other mismatches.
 std::string split_first(const Mismatch& mismatch) {
   constexpr std::string_view kSplits = "splits of ";
@@ -104,9 +98,17 @@ std::string split_first(const Mismatch& mismatch) {
   const bool sender_first = field.first.starts_with(kSends);
   const std::string_view sent = sender_first ? field.first : field.second;
   const std::string_view expected = sender_first ? field.second : field.first;
-  return fmt::format("{} {} element{} to {}, which expects {}; ", pair.substr(kSplits.size(), middle - kSplits.size()),
+  return fmt::format("{} {} element{} to {}, which expects {}", pair.substr(kSplits.size(), middle - kSplits.size()),
                      sent, sent == "sends 1" ? "" : "s", pair.substr(middle + kTo.size()),
                      expected.substr(kExpects.size()));
+}
+
+// `rank 3 called ... while ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
+std::string odd_ones_out(const Mismatch& mismatch) {
+  const auto split = split_first(mismatch);
+  return fmt::format("{} while {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
+                     called(mismatch.first), mismatch.sequence, mismatch.group,
+                     split.empty() ? fields_text(mismatch, not_the_first) : split);
 }
 
 // "0 and 1", "0, 1-2 and 3": the ranks of each side. If there are many sides, shows the first ones: "0, 1, 2, 3, 4, 5,
@@ -140,8 +142,8 @@ std::string to_string(const Mismatch& mismatch) {
   const auto ranks = fmt::format("ranks {} disagree", all_sides(mismatch));
   const auto split = split_first(mismatch);
   const auto differ = split.empty() ? "; they differ in " + fields_text(mismatch, all_values) : "";
-  const auto calls =
-      fmt::format("{}{}, {}{}", split, called(mismatch.first), all_but_the_first(mismatch, ", ", called), differ);
+  const auto calls = fmt::format("{}{}{}, {}{}", split, split.empty() ? "" : "; ", called(mismatch.first),
+                                 all_but_the_first(mismatch, ", ", called), differ);
   if (mismatch.kind == Mismatch::Kind::point_to_point) {
     return fmt::format("{} on group \"{}\": {}", ranks, mismatch.group, calls);
   }

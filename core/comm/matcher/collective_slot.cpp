@@ -46,10 +46,8 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
     if (caller == work->rank()) return exec::CallSite::capture();
     return context_.recorder.call_site(works_[static_cast<std::size_t>(caller)]->record().event());
   };
-  if (!calls_.add(work->made(), place_of)) [[unlikely]] {
-    if (calls_.begin_vote()) join_mismatch(std::move(work));
-    services_.mismatches.fail(calls_.mismatch());
-  }
+  if (!calls_.add(work->made(), place_of)) [[unlikely]]
+    join_mismatch(std::move(work));
   if (failure_.any()) [[unlikely]]
     fail(*work);
   works_[rank] = std::move(work);

@@ -46,11 +46,7 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
     if (slot.calls.full()) close(sequence);
     return;
   }
-  if (!slot.calls.begin_vote()) {
-    mismatch_ = slot.calls.mismatch();
-  } else if (did_fit && first_mismatch_.begin()) {
-    slot.settles_at = now + comm::kVotePeriod;
-  }
+  if (did_fit && first_mismatch_.begin()) slot.settles_at = now + comm::kVotePeriod;
   if (slot.settles_at && slot.calls.all_have_voted()) mismatch_ = slot.calls.mismatch();
 }
 

@@ -112,10 +112,29 @@ TEST_F(CallsOfThree, SplitsThatDoNotFit_SetTwoRanksApart) {
   EXPECT_TRUE(add(0, made[0]));
   EXPECT_TRUE(add(2, made[2]));
   EXPECT_FALSE(add(1, made[1]));
-  EXPECT_FALSE(calls_.begin_vote());
   EXPECT_THAT(calls_.waits_for(0), ElementsAre(5));
   EXPECT_EQ(calls_.mismatch().fields,
             (std::vector<Mismatch::Field>{{"splits of rank 5 to rank 2", "expects 2", "sends 1"}}));
+  EXPECT_FALSE(calls_.mismatch().has_majority);
+}
+
+// Rank 5 expects 2 elements from rank 2 and none from rank 7, which both send 1.
+TEST_F(CallsOfThree, RankWhoseSplitsFitNoOther_IsTheOddOneInAnyOrder) {
+  const Operation made[] = {alltoall({1, 1, 1}, {1, 1, 1}), alltoall({1, 1, 1}, {2, 1, 0}),
+                            alltoall({1, 1, 1}, {1, 1, 1})};
+  std::vector<int> order{0, 1, 2};
+  do {
+    calls_.open(1);
+    for (const int rank : order) add(rank, made[rank]);
+    ASSERT_TRUE(calls_.all_have_voted());
+    const auto mismatch = calls_.mismatch();
+    EXPECT_TRUE(mismatch.has_majority);
+    EXPECT_THAT(mismatch.first.alike, ElementsAre(2, 7));
+    EXPECT_THAT(mismatch.second.alike, ElementsAre(5));
+    EXPECT_EQ(mismatch.fields, (std::vector<Mismatch::Field>{{"splits of rank 2 to rank 5", "sends 1", "expects 2"}}));
+    EXPECT_THAT(calls_.waits_for(0), ElementsAre(5));
+    EXPECT_THAT(calls_.waits_for(1), ElementsAre(2, 7));
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ std::vector<MismatchCase> mismatch_cases() {
        call_alltoall({3, 3}, {3, 3}),
        "alltoall_base(float32[4], cpu, send [2, 2], receive [2, 2])",
        "alltoall_base(float32[6], cpu, send [3, 3], receive [3, 3])",
-       {{"splits of rank 1 to rank 0", "expects 2", "sends 3"}}},
+       {{"splits of rank 0 to rank 1", "sends 2", "expects 3"}}},
       {"ListSizes",
        call_alltoall_of_lists({1, 3}, {1, 2}),
        call_alltoall_of_lists({1, 3}, {3, 3}),
