@@ -49,15 +49,17 @@ struct DumpedCall {
   bool is_unaddressed() const { return !is_message() && (name == "send" || name.starts_with("recv")); }
 };
 
+inline bool share_a_rank(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](int rank) { return std::find(b.begin(), b.end(), rank) != b.end(); });
+}
+
 struct DumpedGroup {
   std::string name, description;
   std::vector<int> ranks;    // in order of rank in the group, ascending as c10d keeps them
   bool is_disputed = false;  // in a recording of a simulation: the same new_group() made another group on other ranks
 
   bool has(int rank) const { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
-  bool overlaps(const DumpedGroup& other) const {
-    return std::any_of(ranks.begin(), ranks.end(), [&other](int rank) { return other.has(rank); });
-  }
+  bool overlaps(const DumpedGroup& other) const { return share_a_rank(ranks, other.ranks); }
 };
 
 struct Dump {

@@ -136,10 +136,6 @@ std::vector<int> callers_of(const JobGroup& group) {
   return ranks;
 }
 
-bool share_a_rank(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::any_of(a.begin(), a.end(), [&b](int rank) { return std::binary_search(b.begin(), b.end(), rank); });
-}
-
 bool all_have_whole_dumps(const DumpedJob& job, const JobGroup& group) {
   return std::all_of(group.identity.ranks.begin(), group.identity.ranks.end(), [&](int rank) {
     const auto* const dump = job.dump_of(rank);

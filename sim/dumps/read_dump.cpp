@@ -157,21 +157,32 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
 
 namespace {
 
-// Returns a name for each group, by index. A rank of a simulation may be in several groups of the same name, and its
-// calls give the index of their group. Groups that share a rank get different names. A disputed group keeps its name,
-// because explain compares the versions that its ranks made.
-std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups) {
-  std::map<std::string, std::vector<std::size_t>> known;  // by name: the indices of the groups so far
+// Returns a name for each group, by index, so that no rank has two groups of one name. A rank of a simulation may be in
+// several groups of the same name, and its calls give the index of their group. The versions that ranks made of a
+// disputed group share a name, because explain compares them. `makers`: by group, the ranks that have it.
+std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups,
+                                     const std::vector<std::vector<int>>& makers) {
+  std::map<std::string, std::vector<int>> disputants;  // by name: the ranks that have a version of a disputed group
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    auto& ranks = disputants[groups[i].name];
+    if (groups[i].is_disputed) ranks.insert(ranks.end(), makers[i].begin(), makers[i].end());
+  }
+  const auto all_of = [&](std::size_t i) -> const auto& {
+    return groups[i].is_disputed ? disputants[groups[i].name] : makers[i];
+  };
+  std::map<std::string, std::vector<std::size_t>> given;  // by given name: the indices of the groups so far
   std::vector<std::string> names;
-  for (const auto& group : groups) {
-    auto& same_name = known[group.name];
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto is_taken_by = [&](std::size_t other) {
+      const bool are_versions =
+          groups[i].is_disputed && groups[other].is_disputed && groups[i].name == groups[other].name;
+      return are_versions ? share_a_rank(makers[i], makers[other]) : share_a_rank(all_of(i), all_of(other));
+    };
     std::size_t number = 0;
-    std::string name = group.name;
-    const auto is_taken = [&](std::size_t other) { return names[other] == name && groups[other].overlaps(group); };
-    while (!group.is_disputed && std::any_of(same_name.begin(), same_name.end(), is_taken)) {
-      name = comm::numbered_name(group.name, ++number);
-    }
-    same_name.push_back(names.size());
+    std::string name = groups[i].name;
+    while (std::any_of(given[name].begin(), given[name].end(), is_taken_by))
+      name = comm::numbered_name(groups[i].name, ++number);
+    given[name].push_back(i);
     names.push_back(std::move(name));
   }
   return names;
@@ -190,7 +201,7 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     groups.push_back({group.at("name").text(), group.at("desc").text(), ranks_of(group.at("ranks")), is_disputed});
     makers.push_back(is_disputed ? ranks_of(group.at("made_by")) : groups.back().ranks);
   });
-  const auto names = names_apart(groups);
+  const auto names = names_apart(groups, makers);
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = names[i];
   std::vector<Dump> dumps;
   const auto of_ranks = whole.at("entries");

@@ -153,6 +153,25 @@ TEST(GroupCreations, RecordingOfARehearsal_SaysWhoMadeWhat) {
             "rank 2 passed {2, 3} \"half\" while ranks 0-1 passed {0, 1} \"half\" to new_group() of group \"half\"");
 }
 
+// A rank may have a group of the same name besides its version of the disputed group, or two versions.
+TEST(GroupCreations, DisputedGroup_HasANameOfItsOwnOnEachRank) {
+  const auto recording = [](const Json& groups) {
+    return Json{{"version", "2.10"},
+                {"groups", groups},
+                {"entries", Json::array({Json::array(), Json::array(), Json::array()})}};
+  };
+  auto two = recorded_group("half", {0, 1}), three = recorded_group("half", {0, 1, 2});
+  two["made_by"] = std::vector<int>{0};
+  three["made_by"] = std::vector<int>{1, 2};
+  EXPECT_EQ(of_recording(recording(Json::array({recorded_group("half", {0}), two, three}))).headline,
+            "rank 0 passed {0, 1} \"half\" while ranks 1-2 passed {0, 1, 2} \"half\" to new_group() of group "
+            "\"half#2\"");
+  three["made_by"] = std::vector<int>{0};
+  EXPECT_EQ(of_recording(recording(Json::array({two, three}))).verdict, Verdict::ok);
+  const auto all = recorded_group("half", {0, 1});
+  EXPECT_EQ(of_recording(recording(Json::array({all, all, recorded_group("half#2", {0, 1})}))).verdict, Verdict::ok);
+}
+
 // Two groups of one name share rank 1, which is no mistake.
 TEST(GroupCreations, GroupsOfOneNameThatShareARank_AreToldApartByTheirNumbers) {
   DumpMaker job(3);
