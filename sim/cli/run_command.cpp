@@ -12,6 +12,7 @@
 #include "cli/death/watcher.h"
 #include "cli/expectation.h"
 #include "cli/job.h"
+#include "cli/launch/launcher.h"
 
 namespace rehearse::cli {
 namespace {
@@ -86,7 +87,9 @@ int run(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
   if (scenario.world.mode == Mode::real) return run_for_real(arguments, std::move(scenario), console);
   scenario.world.keep_all_events = arguments.check_determinism != 0;
+  const FolderLock lock(scenario.output.directory);
   OutputFolder folder(scenario.output.directory);
+  set_rank_folders_aside(folder);  // else `merge` would take them for ranks of this run
   const InterruptibleScope interruptible;
   console.note(banner(scenario));
   // A full disk costs the files, but not the run and its report.

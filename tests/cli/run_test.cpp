@@ -173,6 +173,16 @@ TEST_F(Run, OutputSwitches_LeaveFilesOutAndNoStaleOnes) {
   }
 }
 
+// `merge` would take them for ranks of the later run.
+TEST_F(Run, AfterARealRun_LeavesNoFilesOfItsRanks) {
+  scenario("sum");
+  const auto rank = folder_ / "rehearse-out/sum/rank-0";
+  std::filesystem::create_directories(rank);
+  write_file(rank / "report.json", "earlier");
+  EXPECT_EQ(job({"run", "sum.toml", "--quiet"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(rank));
+}
+
 TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
   scenario("sum");
   write_file(folder_ / "blocked", "");
@@ -249,8 +259,7 @@ TEST_F(Run, CheckDeterminism_CountsAsACheck) {
   scenario("sum");
   const auto finished = job({"run", "sum.toml", "--check-determinism", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_EQ(line(finished.out, 2),
-            "checks: a second run was the same (held once), the sum is right (held 16 times)");
+  EXPECT_EQ(line(finished.out, 2), "checks: a second run was the same (held once), the sum is right (held 16 times)");
 }
 
 TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {
