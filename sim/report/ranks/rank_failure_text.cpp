@@ -150,7 +150,9 @@ class Unwindings {
 }  // namespace
 
 bool is_timeout(const exec::RankFailure& failure) {
-  return is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure);
+  // A store throws one type for all its errors, and says "wait timeout after 5ms".
+  return is_a<TimeoutError>(failure) ||
+         (is_a<c10::DistStoreError>(failure) && own_text_of(failure).find("timeout") != std::string::npos);
 }
 
 std::string text_of(const exec::RankFailure& failure) {

@@ -23,7 +23,8 @@ bool is_a(const exec::RankFailure& failure) {
   }
 }
 
-// True for a TimeoutError of an operation, and for every c10::DistStoreError, which stores throw for timeouts.
+// True for a TimeoutError of an operation, and for the c10::DistStoreError of a wait for keys that did not come in
+// time.
 bool is_timeout(const exec::RankFailure& failure);
 
 // The exception's text without c10's own stack trace, whose addresses differ between processes. Then the texts of

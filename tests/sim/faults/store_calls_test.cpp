@@ -66,6 +66,15 @@ TEST(StoreCallFaults, FailOp_Throws) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
+TEST(StoreCallFaults, FailOpThatNobodyCatches_FailsTheRank) {
+  const auto report = run_two({"fail_op rank=0 call=set#1"}, [](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("go", std::vector<std::uint8_t>{1});
+    ctx.store()->wait({"go"});
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_THAT(report.headline, HasSubstr("rank 0: set of key \"go\" failed: an injected error of the store"));
+}
+
 TEST(StoreCallFaults, TheOtherVerbs_Too) {
   EXPECT_EQ(run_two({"hang rank=1 at=set#2"}).verdict, Verdict::check_failed);
   EXPECT_EQ(run_two({"exit rank=1 at=set#2 status=3"}).verdict, Verdict::rank_failed);
