@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -15,11 +16,16 @@ void leave_ended_world() {
   if (executor != nullptr && executor->ending()) exec::this_rank::yield();
 }
 
+void note_checked(int rank) {
+  if (auto* const remarks = checks::rank_remarks()) remarks->note_checked(rank);
+}
+
 }  // namespace
 
 void RankContext::check_replicas(const checks::ModelState& model, const checks::CheckOptions& options) {
   auto* const world = checks::world_checks();
   if (world == nullptr) return;
+  note_checked(rank());
   world->replicas(rank(), model, options);
   leave_ended_world();
 }
@@ -34,6 +40,7 @@ void RankContext::check_draws(checks::Draws wanted, const checks::CheckOptions& 
 void RankContext::check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
                                   const checks::CheckOptions& options) {
   if (auto* const world = checks::world_checks()) {
+    note_checked(rank());
     world->gradients(rank(), model, generator(), loss_of_all, options);
     return leave_ended_world();
   }
@@ -47,6 +54,7 @@ void RankContext::check_step(const checks::ModelState& model, const checks::Mode
                              const std::function<void()>& step_of_one, const checks::CheckOptions& options) {
   auto* const world = checks::world_checks();
   if (world == nullptr) return;
+  note_checked(rank());
   world->step(rank(), model, reference, generator(), step_of_one, options);
   leave_ended_world();
 }

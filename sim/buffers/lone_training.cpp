@@ -67,7 +67,7 @@ void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
   if (std::count_if(ranks_.begin(), ranks_.end(), is_lone) < 2) return;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto& of = ranks_[i];
-    if (!is_lone(of)) continue;
+    if (!is_lone(of) || remarks.has_checked(static_cast<int>(i))) continue;
     remarks.remark(
         static_cast<int>(i),
         fmt::format("stepped an optimizer of {} parameters {} times, and no call after a step carried more than {} "

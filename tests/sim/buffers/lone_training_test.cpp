@@ -132,6 +132,24 @@ TEST(LoneTraining, ThatEndsInAnAverage_IsSilent) {
   EXPECT_EQ(train_apart(2, false).remarks.size(), 1u);
 }
 
+// The ranks make the same steps from the same numbers, as in an evolution strategy, and ask whether that is so.
+TEST(LoneTraining, OfReplicasThatAreChecked_IsSilent) {
+  for (const bool asks : {true, false}) {
+    const auto report = World(checked(2)).run([=](RankContext& ctx) {
+      torch::nn::Linear net(4, 3);
+      for (const auto& parameter : net->parameters()) parameter.detach().fill_(1);
+      torch::optim::SGD optimizer(net->parameters(), 0.1);
+      for (int step = 0; step < 3; ++step) {
+        net(at::ones({2, 4})).sum().backward();
+        optimizer.step();
+        if (asks) ctx.check_replicas(*net);
+      }
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    EXPECT_EQ(report.remarks.size(), asks ? 0u : 1u);
+  }
+}
+
 // Rank 0 trains for all, and the others evaluate what it sends at the end.
 TEST(LoneTraining, OfOneRank_IsSilent) {
   EXPECT_TRUE(train_apart(1, true).remarks.empty());

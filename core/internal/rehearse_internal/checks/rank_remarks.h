@@ -25,6 +25,10 @@ class RankRemarks {
   // Adds a remark that reports show however the run ends.
   void remark(int rank, std::string text) { remarks_[std::move(text)].insert(rank); }
 
+  // `rank` asked for a check of its replicas, gradients or steps. If they were wrong, the check would say so.
+  void note_checked(int rank) { checked_.insert(rank); }
+  bool has_checked(int rank) const { return checked_.contains(rank); }
+
   // "ranks 0-1: DDP #1 ... was never called": one line per remark.
   std::vector<std::string> lines() const {
     std::vector<std::string> lines;
@@ -35,6 +39,7 @@ class RankRemarks {
 
  private:
   RanksByText notes_, remarks_;
+  std::set<int> checked_;
 };
 
 // The remarks of the world that runs on this thread; null outside of worlds.
