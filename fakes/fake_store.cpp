@@ -34,18 +34,14 @@ void StoreState::note_wait_in_vain(WaitInVain wait) {
   if (!is_known && waits_in_vain_.size() < kMost) waits_in_vain_.push_back(std::move(wait));
 }
 
-namespace {
-
-std::string text_of_poll(std::string_view call, c10::ArrayRef<std::string> keys) {
+exec::Wait StoreState::wait_in(std::string_view call, c10::ArrayRef<std::string> keys) {
   std::vector<std::string> names;
   for (const std::string& key : keys) names.push_back('"' + key + '"');
-  if (names.empty()) return fmt::format("store {}", call);
-  return fmt::format("store {} {} {}", call, names.size() == 1 ? "key" : "keys", fmt::join(names, ", "));
+  auto text = fmt::format("store {}", call);
+  if (!names.empty()) text += fmt::format(" {} {}", names.size() == 1 ? "key" : "keys", fmt::join(names, ", "));
+  const bool is_for_a_key = names.size() == 1 && (call == "wait for" || call == "check of");
+  return {.waits_on = text, .call = text, .kind = is_for_a_key ? exec::Wait::Kind::key : exec::Wait::Kind::other};
 }
-
-}  // namespace
-
-std::string StoreState::Polls::text() const { return text_of_poll(call, keys); }
 
 void StoreState::note_poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber() || exec::this_rank::fiber_of_rank() != 0) return;
@@ -117,9 +113,9 @@ class FakeStore::StorePollObserver final : public exec::Observer {
  public:
   StorePollObserver(const char* call, c10::ArrayRef<std::string> keys) : call_(call), keys_(keys) {}
 
-  std::string describe() const override { return text_of_poll(call_, keys_); }
-
  private:
+  exec::Wait describe() const override { return StoreState::wait_in(call_, keys_); }
+
   const char* const call_;
   const c10::ArrayRef<std::string> keys_;
 };

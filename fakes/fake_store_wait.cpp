@@ -22,14 +22,13 @@ class FakeStore::WaitObserver final : public exec::Observer {
  public:
   WaitObserver(const FakeStore& store, const Wish& wish) : store_(store), wish_(wish) {}
 
-  std::string describe() const override {
-    std::vector<std::string> missing = store_.all_missing(wish_);
-    for (std::string& key : missing) key = '"' + key + '"';
-    return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
-  }
-  bool any_rank_may_end_it() const override { return true; }
-
  private:
+  exec::Wait describe() const override {
+    auto wait = StoreState::wait_in(wish_.what, store_.all_missing(wish_));
+    wait.any_rank = true;
+    return wait;
+  }
+
   const FakeStore& store_;
   const Wish& wish_;
 };
@@ -72,7 +71,7 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
   if (first_missing(wish) == nullptr) return;
   exec::this_rank::note_given_up(observer);
-  state_->note_wait_in_vain({exec::this_rank::rank(), observer.describe(), timeout});
+  state_->note_wait_in_vain({exec::this_rank::rank(), observer.wait().call, timeout});
   state_->note_poll(wish.what, wish.keys);  // a loop of waits with short timeouts polls
   time_out(wish, timeout);
 }

@@ -26,9 +26,10 @@ namespace {
 class HangObserver final : public exec::Observer {
  public:
   explicit HangObserver(std::string text) : text_(std::move(text)) {}
-  std::string describe() const override { return text_; }
 
  private:
+  exec::Wait describe() const override { return {text_}; }
+
   const std::string text_;
 };
 

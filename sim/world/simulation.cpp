@@ -141,7 +141,7 @@ void note_polls(const fakes::StoreState& keys, RunRecord& record) {
   for (const auto& [rank, polls] : keys.polls()) {
     const auto* const call = record.events.last(rank);
     const bool only_polls = call == nullptr || call->time_created <= polls.first;
-    if (only_polls && polls.go_on(record.outcome.end_time)) record.polls[rank] = polls.text();
+    if (only_polls && polls.go_on(record.outcome.end_time)) record.polls[rank] = keys.wait_in(polls.call, polls.keys);
   }
 }
 

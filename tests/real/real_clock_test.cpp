@@ -152,7 +152,7 @@ TEST_F(RealTime, LoopWithATimeLimit_IsNoLivelockBeforeIt) {
 TEST_F(RealTime, WaitThatNeverEnds_IsADeadlockBeforeItsTimeout) {
   exec::WaitQueue queue;
   struct Waits final : exec::Observer {
-    std::string describe() const override { return "something"; }
+    exec::Wait describe() const override { return {"something"}; }
   } waits;
   const auto outcome = run(2, [&](int rank) {
     if (rank == 0) queue.wait(waits, clock.now() + std::chrono::hours(1));

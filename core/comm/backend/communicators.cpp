@@ -99,10 +99,12 @@ std::vector<ShortMessages> Communicators::short_messages() const { return world_
 const std::map<std::string, std::set<int>>& Communicators::remarks() const noexcept { return world_->habits.remarks(); }
 const std::map<std::string, std::set<int>>& Communicators::notes() const noexcept { return world_->habits.notes(); }
 
-auto Communicators::explain_wait(int rank) const -> Explanation {
+exec::Wait Communicators::explain_wait(int rank) const {
   for (auto& call : pending(rank)) {
     const bool could_be = !call.waits_for.empty() && !call.gave_up && call.record_id != Event::kNotRecorded;
-    if (could_be) return {std::move(call.description), std::move(call.call), std::move(call.waits_for)};
+    if (!could_be) continue;
+    return {std::move(call.description), std::move(call.call), std::move(call.waits_for), false,
+            exec::Wait::Kind::call};
   }
   return {};
 }

@@ -5,8 +5,9 @@
 
 namespace rehearse::comm {
 
-std::string CreationObserver::describe() const { return disagreeing(call()); }
-
-std::string CreationObserver::call() const { return new_group_title(index_); }
+exec::Wait CreationObserver::describe() const {
+  const auto call = new_group_title(index_);
+  return {disagreeing(call), call, calls_.vote().disagreeing_ranks(rank_), false, exec::Wait::Kind::call};
+}
 
 }  // namespace rehearse::comm

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <vector>
 
 #include <rehearse/exec/observer.h>
 
@@ -16,11 +14,10 @@ class CreationObserver final : public exec::Observer {
  public:
   CreationObserver(const CreationCalls& calls, std::size_t index, int rank)
       : calls_(calls), index_(index), rank_(rank) {}
-  std::string describe() const override;
-  std::string call() const override;
-  std::vector<int> waits_for() const override { return calls_.vote().disagreeing_ranks(rank_); }
 
  private:
+  exec::Wait describe() const override;
+
   const CreationCalls& calls_;
   const std::size_t index_;
   const int rank_;

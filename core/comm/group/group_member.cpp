@@ -18,12 +18,13 @@ namespace {
 class HooksObserver final : public exec::Observer {
  public:
   HooksObserver(const GroupState& group, const std::size_t& to_run) : group_(group), to_run_(to_run) {}
-  std::string describe() const override {
-    return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)",
-                       group_.identity().name, to_run_);
-  }
 
  private:
+  exec::Wait describe() const override {
+    return {fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)",
+                        group_.identity().name, to_run_)};
+  }
+
   const GroupState& group_;
   const std::size_t& to_run_;
 };

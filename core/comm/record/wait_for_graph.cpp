@@ -13,7 +13,9 @@ namespace {
 // Edges by waiting rank. If a rank waits twice for the same rank, the first call counts.
 using Graph = std::map<int, std::map<int, const BlockedCall*>>;
 
-WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where, false}; }
+WaitEdge edge_of(const BlockedCall& call, int to) {
+  return {call.rank, to, call.call, call.where, false, call.kind, call.object};
+}
 
 // The shortest ring through `start`; empty if there is none. Searches breadth first, so the first way back is the
 // shortest.
@@ -72,7 +74,7 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   std::map<int, DeadEnd> ends;
   for (const auto& call : blocked) {
     if (go_on.contains(call.rank)) continue;
-    const DeadEnd end{call.rank, call.call, call.where, call.any_rank, {}};
+    const DeadEnd end{call.rank, call.call, call.where, call.any_rank, call.kind, {}};
     const auto [known, is_first] = ends.try_emplace(call.rank, end);
     // Prefer the wait for a store's key: the rank's other waits may be for the thread that waits for the key.
     if (!is_first && call.any_rank && !known->second.any_rank) known->second = end;
@@ -98,7 +100,7 @@ std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t 
   if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
   const DeadEnd& first = ends.front();
   const auto to = [ranks](const DeadEnd& end, int rank) {
-    return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2};
+    return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2, end.kind};
   };
   if (!first.held_up.empty()) return {to(first, first.held_up.front().from), first.held_up.front()};
   // All of these ranks wait for the same key, so none of them would set it.

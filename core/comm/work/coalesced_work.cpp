@@ -15,38 +15,25 @@ namespace rehearse::comm {
 // Describes a rank that waits for a coalesced work: lists all incomplete parts, not only the one whose turn it is.
 class CoalescedWork::Waiting final : public exec::Observer {
  public:
-  Waiting(const Works& works, const RankWork& awaited) : works_(works), awaited_(awaited) {}
+  explicit Waiting(const Works& works) : works_(works) {}
 
-  std::string describe() const override {
-    return join([](const RankWork& work) { return WorkObserver(work).describe(); });
-  }
-  std::string call() const override {
-    return join([](const RankWork& work) { return title_of(work); });
-  }
-  std::uint64_t fingerprint() const override { return awaited_.fingerprint; }
-
-  std::vector<int> waits_for() const override {
+ private:
+  exec::Wait describe() const override {
+    exec::Wait all{.waits_on = "", .kind = exec::Wait::Kind::call};
     std::set<int> ranks;
     for (const auto& work : works_) {
       if (!work->incomplete()) continue;
-      const auto missing = WorkObserver(*work).waits_for();
-      ranks.insert(missing.begin(), missing.end());
+      const auto part = WorkObserver(*work).wait();
+      const auto* const separator = all.call.empty() ? "" : " and ";
+      all.waits_on += separator + part.waits_on;
+      all.call += separator + part.call;
+      ranks.insert(part.waits_for.begin(), part.waits_for.end());
     }
-    return {ranks.begin(), ranks.end()};
-  }
-
- private:
-  template <class TextOf>
-  std::string join(TextOf&& text_of) const {
-    std::string text;
-    for (const auto& work : works_) {
-      if (work->incomplete()) text += (text.empty() ? "" : " and ") + text_of(*work);
-    }
-    return text;
+    all.waits_for.assign(ranks.begin(), ranks.end());
+    return all;
   }
 
   const Works& works_;
-  const RankWork& awaited_;
 };
 
 bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
@@ -60,7 +47,7 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
       timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - exec::this_rank::now()),
                          std::chrono::milliseconds(1));
     }
-    whole = work->wait_as_part(timeout, Waiting(works, *work)) && whole;
+    whole = work->wait_as_part(timeout, Waiting(works)) && whole;
   }
   exec::this_rank::end_call();
   return whole;

@@ -13,10 +13,11 @@
 namespace rehearse::comm {
 
 TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting) {
-  const auto missing = waiting.waits_for();
+  const auto wait = waiting.wait();
+  const auto& missing = wait.waits_for;
   const auto why = missing.empty() ? std::string("all ranks have called it, but the transfer takes longer")
                                    : "missing " + describe_ranks(missing);
-  return {fmt::format("{}: Timed out waiting {}ms of {}; {}", waiting.call(), limit.count(),
+  return {fmt::format("{}: Timed out waiting {}ms of {}; {}", wait.call, limit.count(),
                       exec::kind_of_time(work.owner()->executor().clock()), why),
           work.group().name, work.getSequencenumber(), missing};
 }

@@ -14,19 +14,20 @@ namespace rehearse::comm {
 class WorkObserver final : public exec::Observer {
  public:
   explicit WorkObserver(const RankWork& work) : work_(work) {}
-  std::string describe() const override {
-    const auto* const match = work_.match();
-    return match != nullptr ? match->describe(work_) : title_of(work_) + " (the world is over)";
-  }
-  std::string call() const override { return title_of(work_); }
   // Empty: no rank, or unknown.
-  std::vector<int> waits_for() const override {
+  std::vector<int> waits_for() const {
     const auto* const match = work_.match();
     return match != nullptr ? match->waits_for(work_) : std::vector<int>{};
   }
-  std::uint64_t fingerprint() const override { return work_.fingerprint; }
 
  private:
+  exec::Wait describe() const override {
+    const auto* const match = work_.match();
+    const auto title = title_of(work_);
+    return {match != nullptr ? match->describe(work_) : title + " (the world is over)", title, waits_for(), false,
+            exec::Wait::Kind::call};
+  }
+
   const RankWork& work_;
 };
 

@@ -79,7 +79,9 @@ class RankTable {
 
 inline void RankTable::note_given_up(int rank, const Observer& observer, VirtualTime now) {
   auto& noted = at(rank).gave_up;
-  if (!noted || noted->at != now) noted = {observer.call(), observer.waits_for(), now};
+  if (noted && noted->at == now) return;
+  auto wait = observer.wait();
+  noted = {std::move(wait.call), std::move(wait.waits_for), now};
 }
 
 }  // namespace rehearse::exec

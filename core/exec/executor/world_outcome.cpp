@@ -43,17 +43,12 @@ BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer
   entry.fiber_of_rank = fiber.fiber_of_rank;
   entry.polls = fiber.polling && !fiber.in_kernel;
   if (observer == nullptr) return entry;
-  entry.waits_on = observer->describe();
-  entry.call = observer->call();
-  entry.waits_for = observer->waits_for();
-  entry.any_rank = observer->any_rank_may_end_it();
-  entry.fingerprint = observer->fingerprint();
+  auto& wait = static_cast<Wait&>(entry) = observer->wait();
   if (!observer->is_opaque() || explainer_ == nullptr) return entry;
   auto behind = explainer_->explain_wait(fiber.rank);
   if (behind.call.empty()) return entry;
-  entry.waits_on = fmt::format("{}, waiting in {}", behind.description, entry.waits_on);
-  entry.call = std::move(behind.call);
-  entry.waits_for = std::move(behind.waits_for);
+  behind.waits_on += ", waiting in " + wait.waits_on;
+  wait = std::move(behind);
   return entry;
 }
 

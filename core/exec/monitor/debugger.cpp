@@ -16,7 +16,7 @@ RehearseDebuggerTable rehearse_debugger_table{1, nullptr, nullptr, 0, 0, 0, 0, 0
 [[gnu::used]] const char* rehearse_debugger_describe(const void* fiber) {
   static std::string text;
   const auto* const observer = static_cast<const Fiber*>(fiber)->observer;
-  text = observer == nullptr ? "" : observer->describe();
+  text = observer == nullptr ? "" : observer->wait().waits_on;
   return text.c_str();
 }
 }

@@ -28,15 +28,16 @@ class PollObserver final : public Observer {
  public:
   explicit PollObserver(const Observer* asked) : asked_(asked) {}
 
-  std::string describe() const override {
-    if (asked_ == nullptr) return "a poll of something that does not change";
-    return asked_->describe() + ", polled without a change";
-  }
-  std::string call() const override { return asked_ == nullptr ? describe() : asked_->call(); }
-  std::vector<int> waits_for() const override { return asked_ == nullptr ? std::vector<int>() : asked_->waits_for(); }
   bool is_opaque() const override { return asked_ == nullptr; }
 
  private:
+  Wait describe() const override {
+    if (asked_ == nullptr) return {"a poll of something that does not change"};
+    Wait wait = asked_->wait();
+    wait.waits_on += ", polled without a change";
+    return wait;
+  }
+
   const Observer* asked_;
 };
 

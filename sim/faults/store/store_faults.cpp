@@ -24,11 +24,12 @@ std::string title(std::string_view call, const std::vector<std::string>& keys) {
 class CutOffObserver final : public exec::Observer {
  public:
   CutOffObserver(std::string_view call, int rank) : call_(call), rank_(rank) {}
-  std::string describe() const override {
-    return fmt::format("store {}: rank {} is cut off from the store of rank {}", call_, rank_, StoreFaults::kHost);
-  }
 
  private:
+  exec::Wait describe() const override {
+    return {fmt::format("store {}: rank {} is cut off from the store of rank {}", call_, rank_, StoreFaults::kHost)};
+  }
+
   const std::string_view call_;
   const int rank_;
 };
@@ -143,7 +144,7 @@ void StoreFaults::wait_for_host(int rank, std::string_view call, std::chrono::mi
   while (is_cut_off()) {
     if (cut_off_.wait(observer, deadline) == exec::WaitResult::notified || !is_cut_off()) continue;
     exec::this_rank::note_given_up(observer);
-    C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms: {}", timeout.count(), observer.describe()));
+    C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms: {}", timeout.count(), observer.wait().call));
   }
 }
 

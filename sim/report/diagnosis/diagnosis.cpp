@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -260,34 +259,8 @@ class VerdictFinder {
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
     if (diagnosis.headline.empty()) diagnosis.headline = outcome().stop_reason;
-    diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
+    diagnosis.headline.insert(0, unmatched_send(record_.pending, ends_));
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
-  }
-
-  // Only a simulation has a deadlock at a lock or an initialisation that ranks share: in a real job, each rank is a
-  // process. Says so if the headline mentions such a wait. Parses the texts of core/exec, because they name the lock or
-  // the initialisation.
-  std::string shared_lock(const std::string& headline) const {
-    const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
-    for (const auto& fiber : fibers) {
-      const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
-      if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
-      constexpr std::string_view kArticle = "a ";
-      if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
-        return fmt::format(
-            "; ranks share this {} only because a simulation runs them in one process: with a process for each rank, "
-            "this deadlock does not occur",
-            fiber.call.substr(kArticle.size(), held - kArticle.size()));
-      }
-      constexpr std::string_view kEnd = "the end of ";
-      const auto begun = fiber.call.find(" that rank ");
-      if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
-      return fmt::format(
-          "; {} happens once for all ranks of a simulation, but once in each process of a real job, where this "
-          "deadlock does not occur",
-          fiber.call.substr(kEnd.size(), begun - kEnd.size()));
-    }
-    return "";
   }
 
   // A timeout fired although some rank could still go on. Nobody knows whether the missing ranks were late or would
@@ -325,7 +298,7 @@ class VerdictFinder {
       diagnosis.headline += fmt::format("; {} never called {}", describe_ranks(awaited.others), failure.gave_up->call);
     if (!hopeless && !missing_ranks) diagnosis.headline += given_up(diagnosis.headline);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
+    diagnosis.headline.insert(0, unmatched_send(record_.pending, ends_));
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
   }
 

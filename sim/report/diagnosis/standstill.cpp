@@ -40,14 +40,15 @@ std::string ring(const std::vector<WaitEdge>& cycle) {
 struct CommonEnd {
   std::vector<int> ranks;
   std::string call, where;
-  std::optional<std::string> polled;  // the call that polls; empty text: unknown; nothing: no polling
+  exec::Wait::Kind kind = exec::Wait::Kind::other;
+  bool polls = false;  // in the call, which is empty if it is unknown
   std::vector<WaitEdge> held_up;
 };
 
 // Writes the texts in the present tense if the ranks wait forever, or in the past tense if a timeout ended the wait.
 class DeadEnds {
  public:
-  DeadEnds(const std::map<int, std::string>& polling, std::optional<VirtualTime> until)
+  DeadEnds(const std::map<int, exec::Wait>& polling, std::optional<VirtualTime> until)
       : polling_(polling), until_(until) {}
 
   std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
@@ -67,13 +68,15 @@ class DeadEnds {
   std::vector<CommonEnd> causes_of(const std::vector<comm::DeadEnd>& ends) const {
     std::vector<CommonEnd> causes;
     for (const auto& end : ends) {
-      const auto same = [&](const CommonEnd& other) { return other.call == end.call && other.where == end.where; };
+      const auto polled = polling_.find(end.rank);
+      const bool polls = polled != polling_.end();
+      const CommonEnd own{
+          {}, polls ? polled->second.call : end.call, end.where, polls ? polled->second.kind : end.kind, polls, {}};
+      const auto same = [&](const CommonEnd& other) {
+        return other.call == own.call && other.where == own.where && other.polls == own.polls;
+      };
       auto cause = std::find_if(causes.begin(), causes.end(), same);
-      if (cause == causes.end()) {
-        const auto polled = polling_.find(end.rank);
-        cause = causes.insert(cause, {{}, end.call, end.where, {}, {}});
-        if (polled != polling_.end()) cause->polled = polled->second;
-      }
+      if (cause == causes.end()) cause = causes.insert(cause, own);
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
     }
@@ -86,27 +89,21 @@ class DeadEnds {
     std::string doing;
     if (until_) {
       doing = one ? "was still " : "were still ";
-      doing += cause.polled ? "polling" + in(*cause.polled) : cause.call.empty() ? "running" : "in " + cause.call;
+      doing += cause.polls ? "polling" + in(cause.call) : cause.call.empty() ? "running" : "in " + cause.call;
     } else {
       const auto verb = [one](const char* of_one, const char* of_many) { return one ? of_one : of_many; };
-      if (cause.polled) {
-        doing = verb("polls forever", "poll forever") + in(*cause.polled);
+      if (cause.polls) {
+        doing = verb("polls forever", "poll forever") + in(cause.call);
       } else if (cause.call.empty()) {
         doing = verb("goes on forever", "go on forever");
       } else {
         doing = verb("waits forever in ", "wait forever in ") + cause.call;
       }
     }
-    if (is_of_key(cause)) doing += until_ ? ", which was not set," : ", which is not set,";
+    if (cause.kind == exec::Wait::Kind::key) doing += until_ ? ", which was not set," : ", which is not set,";
     if (!cause.where.empty()) doing += " at " + cause.where;
     if (doing.ends_with(',')) doing.pop_back();
     return describe_ranks(cause.ranks) + " " + doing;
-  }
-
-  // True for a wait or a poll that ends when some rank sets the key.
-  static bool is_of_key(const CommonEnd& cause) {
-    const auto& call = cause.polled ? *cause.polled : cause.call;
-    return call.starts_with("store wait for key ") || call.starts_with("store check of key ");
   }
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
@@ -132,7 +129,7 @@ class DeadEnds {
     return fmt::format("{}{}", fmt::join(texts, ", "), until);
   }
 
-  const std::map<int, std::string>& polling_;
+  const std::map<int, exec::Wait>& polling_;
   const std::optional<VirtualTime> until_;
 };
 
@@ -142,9 +139,31 @@ class DeadEnds {
 // unknown). `until`: the time at which a timeout ended the waits ("rank 2 was still in a sleep at ..."); nothing: the
 // waits last forever.
 std::vector<std::string> texts_of_dead_ends(const std::vector<comm::DeadEnd>& ends,
-                                            const std::map<int, std::string>& polling,
+                                            const std::map<int, exec::Wait>& polling,
                                             std::optional<VirtualTime> until) {
   return DeadEnds(polling, until).texts(ends);
+}
+
+// Only a simulation has a deadlock at a lock or an initialisation that ranks share: in a real job, each rank is a
+// process. Says so if the headline is about such a wait; otherwise empty.
+std::string shared_by_ranks(const comm::WaitAnalysis& waits) {
+  const auto is_shared = [](const WaitEdge& edge) {
+    return edge.to != edge.from && (edge.kind == exec::Wait::Kind::lock || edge.kind == exec::Wait::Kind::once);
+  };
+  const auto text_of = [&](const std::vector<WaitEdge>& edges) -> std::string {
+    const auto edge = std::find_if(edges.begin(), edges.end(), is_shared);
+    if (edge == edges.end()) return "";
+    const auto* const format = edge->kind == exec::Wait::Kind::lock
+                                   ? "; ranks share this {} only because a simulation runs them in one process: with "
+                                     "a process for each rank, this deadlock does not occur"
+                                   : "; {} happens once for all ranks of a simulation, but once in each process of a "
+                                     "real job, where this deadlock does not occur";
+    return fmt::format(fmt::runtime(format), edge->object);
+  };
+  auto text = text_of(waits.on_ended);
+  if (text.empty() && !waits.cycles.empty()) text = text_of(waits.cycles.front());
+  if (text.empty() && !waits.dead_ends.empty()) text = text_of(waits.dead_ends.front().held_up);
+  return text;
 }
 
 }  // namespace
@@ -199,9 +218,12 @@ std::string Standstill::describe_missing(const std::vector<comm::WaitEdge>& on_e
 
 void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
   // If nothing more is known about a poll, the poll itself is not worth mentioning.
-  if (fiber.polls && fiber.waits_for.empty())
-    polling_.insert_or_assign(fiber.rank, fiber.call == fiber.waits_on ? "" : fiber.call);
-  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
+  if (fiber.polls && fiber.waits_for.empty()) {
+    exec::Wait& polled = polling_[fiber.rank] = fiber;
+    if (polled.call == polled.waits_on) polled = {};
+  }
+  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank,
+       fiber.kind, fiber.object});
 }
 
 // Inserts the call in order of rank, because calls of ranks that gave up are added after those of ranks that still
@@ -232,7 +254,8 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
-  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; also, perhaps because of that, "));
+  diagnosis.headline =
+      fmt::format("{}{}", fmt::join(causes, "; also, perhaps because of that, "), shared_by_ranks(analysis));
   return diagnosis;
 }
 

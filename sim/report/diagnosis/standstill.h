@@ -34,7 +34,7 @@ class Standstill {
   void add(comm::BlockedCall call);
 
   // The rank polls in this call, with pauses.
-  void polls(int rank, const std::string& call) { polling_.emplace(rank, call); }
+  void polls(int rank, const exec::Wait& call) { polling_.emplace(rank, call); }
 
   struct Diagnosis {
     std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
@@ -61,7 +61,7 @@ class Standstill {
   const OtherRanks others_;
   const std::map<int, std::string> unknown_;
   std::vector<comm::BlockedCall> calls_;  // a call with an empty text: its rank could have gone on
-  std::map<int, std::string> polling_;    // for each polling rank, the call with which it polls; empty: unknown
+  std::map<int, exec::Wait> polling_;     // for each polling rank, the call with which it polls; empty: unknown
   std::set<int> ended_;
 };
 

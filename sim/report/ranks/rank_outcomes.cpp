@@ -96,7 +96,7 @@ std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
   return made != calls_.end() ? places_known_.text(*made->second) : "";
 }
 
-const std::string* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
+const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
   const auto polls = record_.polls.find(fiber.rank);
   const bool waits_for_others = fiber.was_blocked && fiber.any_rank;
   const bool pauses = fiber.fiber_of_rank == 0 && !fiber.polls && !waits_for_others && fiber.waits_for.empty();
@@ -122,11 +122,12 @@ void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
   if (fiber.unwinding) unwound(*fiber.unwinding, line);
   const auto* const polled = poll_of(fiber);
   if (!fiber.was_blocked || fiber.waits_on.empty()) {
-    if (polled != nullptr) line.doing = "polling with pauses in " + *polled;
+    if (polled != nullptr) line.doing = "polling with pauses in " + polled->waits_on;
     return;
   }
   line.state = RankOutcome::blocked;
-  line.doing = polled == nullptr ? fiber.waits_on : fmt::format("{} between polls in {}", fiber.waits_on, *polled);
+  line.doing =
+      polled == nullptr ? fiber.waits_on : fmt::format("{} between polls in {}", fiber.waits_on, polled->waits_on);
   line.waits_for = fiber.waits_for;
 }
 

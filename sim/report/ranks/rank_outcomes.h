@@ -32,7 +32,7 @@ class RankOutcomes {
 
   // The call of the store in which the fiber polls, if it is in a pause between two polls, or if its last poll has just
   // ended; null: it is not, or nobody knows. Lives as long as the record.
-  const std::string* poll_of(const exec::BlockedFiber& fiber) const;
+  const exec::Wait* poll_of(const exec::BlockedFiber& fiber) const;
 
   // The place of the call; empty unless call sites were captured.
   std::string place_of(const comm::PendingOperation& call) const;

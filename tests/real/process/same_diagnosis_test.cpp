@@ -95,7 +95,7 @@ class NewGroupArrivals {
     arrived.here.insert(rank);
     arrived.queue.notify_all();
     const Missing missing(fmt::format("new_group #{}", index), members, arrived.here);
-    while (!missing.waits_for().empty()) arrived.queue.wait(missing);
+    while (!missing.wait().waits_for.empty()) arrived.queue.wait(missing);
   }
 
  private:
@@ -108,16 +108,16 @@ class NewGroupArrivals {
    public:
     Missing(std::string call, const std::vector<int>& members, const std::set<int>& here)
         : call_(std::move(call)), members_(members), here_(here) {}
-    std::string describe() const override { return call_; }
-    std::vector<int> waits_for() const override {
-      std::vector<int> missing;
-      for (const int rank : members_) {
-        if (!here_.contains(rank)) missing.push_back(rank);
-      }
-      return missing;
-    }
 
    private:
+    exec::Wait describe() const override {
+      exec::Wait wait{call_};
+      for (const int rank : members_) {
+        if (!here_.contains(rank)) wait.waits_for.push_back(rank);
+      }
+      return wait;
+    }
+
     const std::string call_;
     const std::vector<int>& members_;
     const std::set<int>& here_;

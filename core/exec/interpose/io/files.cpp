@@ -46,10 +46,12 @@ constinit Real<int (*)(int, int)> real_flock("flock");
 class FileObserver final : public Observer {
  public:
   FileObserver(const char* call, const char* of, int file) : call_(call), of_(of), file_(file) {}
-  std::string describe() const override { return fmt::format("{} of {} (file descriptor {})", call_, of_, file_); }
-  bool any_rank_may_end_it() const override { return true; }
 
  private:
+  Wait describe() const override {
+    return {.waits_on = fmt::format("{} of {} (file descriptor {})", call_, of_, file_), .any_rank = true};
+  }
+
   const char* call_;
   const char* of_;
   int file_;

@@ -73,12 +73,13 @@ struct ThreadExit {
 class JoinObserver final : public Observer {
  public:
   JoinObserver(int rank, pthread_t thread) : rank_(rank), thread_(thread) {}
-  std::string describe() const override {
-    return fmt::format("the end of its thread {}", ThreadTable::fiber_of_rank(thread_));
-  }
-  std::vector<int> waits_for() const override { return {rank_}; }
 
  private:
+  Wait describe() const override {
+    return {.waits_on = fmt::format("the end of its thread {}", ThreadTable::fiber_of_rank(thread_)),
+            .waits_for = {rank_}};
+  }
+
   int rank_;
   pthread_t thread_;
 };

@@ -30,13 +30,14 @@ unsigned count_of(const pthread_barrier_t& barrier) noexcept {
 class BarrierObserver final : public Observer {
  public:
   BarrierObserver(const BarrierTable& table, const pthread_barrier_t& barrier) : table_(table), barrier_(barrier) {}
-  std::string describe() const override {
-    return fmt::format("a barrier (pthread_barrier_wait) to which {} of {} threads have come",
-                       table_.arrived(&barrier_), count_of(barrier_));
-  }
-  bool any_rank_may_end_it() const override { return true; }
 
  private:
+  Wait describe() const override {
+    return {.waits_on = fmt::format("a barrier (pthread_barrier_wait) to which {} of {} threads have come",
+                                    table_.arrived(&barrier_), count_of(barrier_)),
+            .any_rank = true};
+  }
+
   const BarrierTable& table_;
   const pthread_barrier_t& barrier_;
 };

@@ -12,10 +12,11 @@ void Initialisations::wait(const void* object, Fiber& fiber, const Observer& obs
   if (!waiters_.wait_or_end(object, observer)) abort_wait(fiber, observer);
 }
 
-std::string InitialisationObserver::describe() const {
-  return fmt::format("the end of {} that rank {} has begun", what_, by_.rank);
+Wait InitialisationObserver::describe() const {
+  return {.waits_on = fmt::format("the end of {} that rank {} has begun", what_, by_.rank),
+          .waits_for = {by_.rank},
+          .kind = Wait::Kind::once,
+          .object = what_};
 }
-
-std::vector<int> InitialisationObserver::waits_for() const { return {by_.rank}; }
 
 }  // namespace rehearse::exec::interpose

@@ -45,10 +45,10 @@ class Initialisations {
 class InitialisationObserver final : public Observer {
  public:
   InitialisationObserver(const char* what, const Fiber& by) : what_(what), by_(by) {}
-  std::string describe() const override;
-  std::vector<int> waits_for() const override;
 
  private:
+  Wait describe() const override;
+
   const char* what_;
   const Fiber& by_;
 };

@@ -36,18 +36,18 @@ constinit Real<int (*)(pthread_mutex_t*)> real_unlock("pthread_mutex_unlock");
 class MutexObserver final : public Observer {
  public:
   MutexObserver(const Fiber& fiber, const pthread_mutex_t& mutex) : fiber_(fiber), mutex_(mutex) {}
-  std::string describe() const override {
-    if (mutex_.__data.__owner == fiber_.owner_tag)
-      return fmt::format("a mutex that rank {} holds already", fiber_.rank);
-    return "a mutex held by " + describe_owner(fiber_, mutex_.__data.__owner);
-  }
-  std::vector<int> waits_for() const override {
-    const auto owner = mutex_.__data.__owner;
-    if (world_of(fiber_).tags.classify(owner) != OwnerTags::Holder::this_world) return {};
-    return {fiber_.world->fibers[OwnerTags::fiber_id(owner)].rank};
-  }
 
  private:
+  Wait describe() const override {
+    const auto owner = mutex_.__data.__owner;
+    Wait wait{
+        .waits_on = "a mutex held by " + describe_owner(fiber_, owner), .kind = Wait::Kind::lock, .object = "mutex"};
+    if (owner == fiber_.owner_tag) wait = {fmt::format("a mutex that rank {} holds already", fiber_.rank)};
+    if (world_of(fiber_).tags.classify(owner) == OwnerTags::Holder::this_world)
+      wait.waits_for = {fiber_.world->fibers[OwnerTags::fiber_id(owner)].rank};
+    return wait;
+  }
+
   const Fiber& fiber_;
   const pthread_mutex_t& mutex_;
 };

@@ -54,19 +54,21 @@ constinit Real<int (*)(Rwlock*)> real_rw_unlock("pthread_rwlock_unlock");
 class RwlockObserver final : public Observer {
  public:
   RwlockObserver(const RwlockHolds& holds, const Rwlock* lock) : holds_(holds), lock_(lock) {}
-  std::string describe() const override {
-    const auto* const hold = holds_.find(lock_);
-    if (hold == nullptr) return "a reader-writer lock";
-    if (hold->writer != nullptr) return fmt::format("a reader-writer lock held by rank {}", hold->writer->rank);
-    return fmt::format("a reader-writer lock held by {} reader{}", hold->readers, hold->readers == 1 ? "" : "s");
-  }
-  std::vector<int> waits_for() const override {
-    const auto* const hold = holds_.find(lock_);
-    if (hold == nullptr || hold->writer == nullptr) return {};
-    return {hold->writer->rank};
-  }
 
  private:
+  Wait describe() const override {
+    const auto* const hold = holds_.find(lock_);
+    Wait wait{.waits_on = "a reader-writer lock", .kind = Wait::Kind::lock, .object = "reader-writer lock"};
+    if (hold == nullptr) return wait;
+    if (hold->writer == nullptr) {
+      wait.waits_on += fmt::format(" held by {} reader{}", hold->readers, hold->readers == 1 ? "" : "s");
+      return wait;
+    }
+    wait.waits_on += fmt::format(" held by rank {}", hold->writer->rank);
+    wait.waits_for = {hold->writer->rank};
+    return wait;
+  }
+
   const RwlockHolds& holds_;
   const Rwlock* lock_;
 };

@@ -1,46 +1,61 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace rehearse::exec {
 
+// What a blocked call waits for.
+struct Wait {
+  enum class Kind {
+    other,  // see the texts
+    call,   // a call of a group
+    key,    // one key of a store, which is not set
+    lock,   // a lock that another fiber holds
+    once,   // an initialisation that happens once in a process, and that another fiber has begun
+  };
+
+  // One line without a full stop, e.g. `allreduce #7 on group "world" (3 of 4 ranks have called it)`.
+  std::string waits_on;
+  std::string call{};  // the call alone, e.g. `allreduce #7 on group "world"`; an observer may leave it empty: as above
+  // The ranks of the world without which the call cannot go on; empty if unknown. These are edges of the wait-for
+  // graph.
+  std::vector<int> waits_for{};
+  // True if any other rank could end the wait, for example by setting a key of a store. Then waits_for is empty.
+  bool any_rank = false;
+  Kind kind = Kind::other;
+  std::string object{};  // for a lock and an initialisation: "mutex", "the initialisation of a static variable"
+};
+
 // Describes one blocked call. Deadlock reports, errors about timeouts and the debugger all ask this object, so they
-// cannot disagree. It lives on the stack of the blocked call and computes its answers on demand.
+// cannot disagree. It lives on the stack of the blocked call and computes its answer on demand.
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  // One line without a full stop, e.g. `allreduce #7 on group "world" (3 of 4 ranks have called it)`.
-  virtual std::string describe() const = 0;
-
-  // The call alone, e.g. `allreduce #7 on group "world"`.
-  virtual std::string call() const { return describe(); }
-
-  // The ranks of the world without which the call cannot go on; empty if unknown. These are edges of the wait-for
-  // graph.
-  virtual std::vector<int> waits_for() const { return {}; }
-
-  // True if any other rank could end the wait, for example by setting a key of a store. Then waits_for() is empty.
-  virtual bool any_rank_may_end_it() const { return false; }
+  Wait wait() const {
+    Wait wait = describe();
+    if (wait.call.empty()) wait.call = wait.waits_on;
+    return wait;
+  }
 
   // True for a wait in a primitive of libc, such as the condition variable inside a future. The primitive does not show
   // what the caller really waits for, so reports ask the executor's WaitExplainer.
   virtual bool is_opaque() const { return false; }
 
-  // Equal for calls that are the same operation, on any rank. 0 if the call has no fingerprint.
-  virtual std::uint64_t fingerprint() const { return 0; }
+ private:
+  virtual Wait describe() const = 0;
 };
 
 // Describes a call by a fixed line.
 class FixedObserver final : public Observer {
  public:
   explicit FixedObserver(const char* line) : line_(line) {}
-  std::string describe() const override { return line_; }
 
  private:
+  Wait describe() const override { return {line_}; }
+
   const char* line_;
 };
 
@@ -48,10 +63,11 @@ class FixedObserver final : public Observer {
 class OpaqueObserver final : public Observer {
  public:
   explicit OpaqueObserver(const char* line) : line_(line) {}
-  std::string describe() const override { return line_; }
   bool is_opaque() const override { return true; }
 
  private:
+  Wait describe() const override { return {line_}; }
+
   const char* line_;
 };
 
@@ -59,17 +75,10 @@ class OpaqueObserver final : public Observer {
 // the world has ended.
 class WaitExplainer {
  public:
-  struct Explanation {
-    // As in Observer. Empty if the rank has no pending call.
-    std::string description;
-    std::string call;
-    std::vector<int> waits_for;
-  };
-
   virtual ~WaitExplainer() = default;
 
-  // Describes the pending call for which an opaque wait of `rank` most likely waits.
-  virtual Explanation explain_wait(int rank) const = 0;
+  // The pending call for which an opaque wait of `rank` most likely waits; without texts if the rank has none.
+  virtual Wait explain_wait(int rank) const = 0;
 };
 
 }  // namespace rehearse::exec

@@ -101,7 +101,7 @@ class Communicators final : public exec::WaitExplainer {
 
   // For a rank that waits for a future: describes the rank's oldest call in flight for which another rank is missing.
   // Assumes that ranks wait in the order of their calls, as DDP's reducer does for its buckets.
-  Explanation explain_wait(int rank) const override;
+  exec::Wait explain_wait(int rank) const override;
 
   // `rank` has crashed. Withdraws its calls that still wait for peers, so that the peers see the rank as missing.
   // `connections_break`: other ranks' calls that wait for `rank` fail at once with CommError; otherwise these calls

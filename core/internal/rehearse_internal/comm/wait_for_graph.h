@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/exec/observer.h>
+
 namespace rehearse::comm {
 
 // A rank that cannot go on: its call, and the ranks without which that call cannot end. A rank may occur more than
@@ -15,6 +17,8 @@ struct BlockedCall {
   std::vector<int> waits_for;  // empty: unknown
   std::string where{};         // the call's place in the user's code; empty: unknown
   bool any_rank = false;       // any other rank could end it (a wait for a store's key); then waits_for is empty
+  exec::Wait::Kind kind = exec::Wait::Kind::other;
+  std::string object{};  // as in exec::Wait
 };
 
 // `from` waits for `to` in `call`.
@@ -24,14 +28,17 @@ struct WaitEdge {
   std::string call;
   std::string where{};  // the call's place
   bool or_any = false;  // another rank than `to` could end the wait as well
+  exec::Wait::Kind kind = exec::Wait::Kind::other;
+  std::string object{};
 };
 
 // A rank whose wait depends on no known rank, and the ranks that wait for this rank. The wait is for a key, a
 // condition, a computation, or a lock of its own, for example.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};      // the rank's first wait; a wait that any rank could end has precedence
-  bool any_rank = false;          // as in BlockedCall
+  std::string call, where{};  // the rank's first wait; a wait that any rank could end has precedence
+  bool any_rank = false;      // as in BlockedCall
+  exec::Wait::Kind kind = exec::Wait::Kind::other;
   std::vector<WaitEdge> held_up;  // one edge for each rank that waits for `rank`
 };
 

@@ -67,17 +67,12 @@ enum class Ending {
 
 enum class RankEnd { returned, failed, aborted };
 
-// A fiber that had not ended when the world ended.
-struct BlockedFiber {
+// A fiber that had not ended when the world ended, and its wait.
+struct BlockedFiber : Wait {
   int rank = -1;
   std::uint32_t fiber_of_rank = 0;
-  bool was_blocked = true;     // false: it could have gone on; RankAborted was thrown in the call described below
-  bool polls = false;          // it was polling; see this_rank::poll
-  std::string waits_on;        // Observer::describe()
-  std::string call;            // Observer::call()
-  std::vector<int> waits_for;  // Observer::waits_for()
-  bool any_rank = false;       // Observer::any_rank_may_end_it()
-  std::uint64_t fingerprint = 0;
+  bool was_blocked = true;  // false: it could have gone on; RankAborted was thrown in the call described above
+  bool polls = false;       // it was polling; see this_rank::poll
   CallSite where;
   std::optional<Unwinding> unwinding;  // set if an exception was unwinding the fiber in that call
 };

@@ -62,9 +62,9 @@ struct RunRecord {
   std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
-  // By rank: the call by which the rank was polling the store, with pauses, when the world ended. For example "store
-  // check of key "id"". Ranks that made a call on a group since their first poll have no entry.
-  std::map<int, std::string> polls;
+  // By rank: the call by which the rank was polling the store, with pauses, when the world ended. Ranks that made a
+  // call on a group since their first poll have no entry.
+  std::map<int, exec::Wait> polls;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all planned faults, in the order of the plan
   std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired

@@ -61,10 +61,12 @@ class StoreState {
     VirtualDuration longest_pause{};
     std::uint64_t times = 0;
 
-    std::string text() const;  // "store check of key "id""
     // True if the rank seems to go on like this: it asked at least three times, the last time not long before `now`.
     bool go_on(VirtualTime now) const { return times >= 3 && now - last <= 2 * longest_pause; }
   };
+  // The wait in a call for these keys: "store check of key "id"".
+  static exec::Wait wait_in(std::string_view call, c10::ArrayRef<std::string> keys);
+
   // By rank: the last such call.
   const std::map<int, Polls>& polls() const noexcept { return polls_of_; }
 

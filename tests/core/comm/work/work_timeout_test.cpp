@@ -106,7 +106,7 @@ TEST_F(WorkTest, ZeroTimeout_IsNone) {
   });
   EXPECT_EQ(outcome.ending, exec::Ending::deadlock);
   EXPECT_EQ(outcome.blocked.at(0).waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks has called it)");
-  EXPECT_NE(outcome.blocked.at(0).fingerprint, 0u);
+  EXPECT_EQ(outcome.blocked.at(0).kind, exec::Wait::Kind::call);
 }
 
 TEST_F(WorkTest, Receive_TimesOutToo) {

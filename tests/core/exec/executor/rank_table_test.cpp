@@ -15,8 +15,7 @@ using namespace std::chrono_literals;
 
 struct NamedCall final : Observer {
   explicit NamedCall(const char* named) : name(named) {}
-  std::string describe() const override { return ""; }
-  std::string call() const override { return name; }
+  Wait describe() const override { return {"", name}; }
   const char* name;
 };
 
