@@ -41,7 +41,7 @@ Entries entries_of(const std::vector<ModelState>& parts) {
       const auto tensor = plain(each.tensor);
       auto name = fmt::format("\"{}\" of {}[{}]", name_in_table(each), c10::toString(tensor.scalar_type()),
                               fmt::join(tensor.sizes(), ", "));
-      while (entries.contains(name)) name += "'";
+      while (entries.contains(name)) name += '\'';
       const bool is_number = tensor.numel() == 1 && !tensor.is_complex();
       entries[name] =
           fmt::format("{}hash {:016x}", is_number ? fmt::format("{}, ", tensor.item<double>()) : "", hash_of(tensor));

@@ -99,7 +99,7 @@ std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const 
 
 ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
   // A list may contain a name twice. The second tensor then gets its own row.
-  for (auto name = name_in_table(tensor);; name += "'") {
+  for (auto name = name_in_table(tensor);; name += '\'') {
     const auto [entry, is_new] = index_of_.try_emplace(name, rows_.size());
     if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}});
     auto& row = rows_[entry->second];

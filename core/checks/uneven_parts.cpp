@@ -27,7 +27,7 @@ std::string by_rank(const std::vector<int>& ranks, const std::vector<double>& va
     if (same != sides.end()) {
       same->second.push_back(ranks[i]);
     } else {
-      sides.push_back({std::move(value), {ranks[i]}});
+      sides.emplace_back(std::move(value), std::vector{ranks[i]});
     }
   }
   std::vector<std::string> texts;

@@ -112,8 +112,8 @@ struct WorldChecks::Shown {
   }
 };
 
-WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of)
-    : executor_(executor), automatic_(std::move(automatic)), held_(held), shown_(std::make_unique<Shown>()) {
+WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, const LabelOf& label_of)
+    : executor_(executor), automatic_(automatic), held_(held), shown_(std::make_unique<Shown>()) {
   if (!automatic_.explain) return;
   for (int rank = 0; rank < executor.options().ranks; ++rank) {
     shown_->watches.push_back(

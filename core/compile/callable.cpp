@@ -144,7 +144,7 @@ std::optional<CallResult> Callable::Impl::call_in_thread(const LeafList& leaves,
   Entry& entry = *by_graph->entry;
   std::vector<c10::IValue> inputs = entry.inputs.take(entry.capture.inputs, leaves);
   lock.unlock();
-  CallResult result{entry.capture.frame, entry.graph.run(std::move(inputs))};
+  CallResult result{entry.capture.frame, entry.run_graph(inputs)};
   lock.lock();
   entry.inputs.give_back(std::move(inputs), entry.capture.inputs);
   return result;

@@ -21,7 +21,7 @@ bool Entry::holds(const LeafList& leaves, const GlobalState& state, GuardFailure
 
 std::vector<c10::IValue> Entry::run(const LeafList& leaves) {
   std::vector<c10::IValue> values = inputs.take(capture.inputs, leaves);
-  std::vector<c10::IValue> outputs = graph.run(std::move(values));
+  std::vector<c10::IValue> outputs = run_graph(values);
   inputs.give_back(std::move(values), capture.inputs);  // for the next call: the inputs that the run did not consume
   return outputs;
 }

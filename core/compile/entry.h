@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rehearse/compile/backend.h>
@@ -27,6 +28,8 @@ struct Entry {
   std::size_t paths() const;
   // Runs the graph of an entry without segments on a call for which it holds.
   std::vector<c10::IValue> run(const LeafList& leaves);
+  // Leaves in `values` the inputs that the run did not consume.
+  std::vector<c10::IValue> run_graph(std::vector<c10::IValue>& values) const { return graph.run(std::move(values)); }
 
   Capture capture;
   CompiledGraph graph;

@@ -67,7 +67,7 @@ Stored last_stored(c10d::Store& store) {
 
 // Broadcasts what the group's first rank has read. Only that rank reads the store, so all ranks resume from the same
 // checkpoint, even if another rank deletes it meanwhile.
-Stored from_first_rank(const Group& group, Stored own) {
+Stored from_first_rank(const Group& group, const Stored& own) {
   auto head = at::full({3}, own.version.round, at::kLong);
   head[1].fill_(own.version.steps);
   head[2].fill_(static_cast<std::int64_t>(own.bytes.size()));
@@ -165,7 +165,7 @@ Checkpoint::Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Op
       module_(module),
       optimizer_(optimizer),
       store_(c10::make_intrusive<c10d::PrefixStore>(name_in_run(round.run(), "checkpoint"),
-                                                    store != nullptr ? std::move(store) : round.context().store())) {}
+                                                    store != nullptr ? store : round.context().store())) {}
 
 std::int64_t Checkpoint::load() {
   const auto& group = round_.group();

@@ -49,7 +49,7 @@ std::string type_name(const ParameterValue& value) {
 }
 
 std::string what_it_takes(const ParameterSpec& spec) {
-  const auto type = type_name(spec.fallback);
+  auto type = type_name(spec.fallback);
   const bool number =
       std::holds_alternative<std::int64_t>(spec.fallback) || std::holds_alternative<double>(spec.fallback);
   if (!number || spec.least == spec.most) return type;

@@ -36,7 +36,7 @@ class GradientReady : public torch::autograd::FunctionPostHook {
 };
 
 void cast_gradient(const at::Tensor& parameter, at::ScalarType dtype) {
-  const at::Tensor gradient = parameter.grad();
+  const at::Tensor& gradient = parameter.grad();
   if (gradient.defined() && gradient.scalar_type() != dtype) gradient.set_data(gradient.to(dtype));
 }
 

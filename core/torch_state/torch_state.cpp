@@ -151,7 +151,7 @@ class TorchRankState::Impl {
     if (!options.devices.empty()) devices_.emplace(std::move(options.devices), options.exchange_device);
   }
 
-  ~Impl() {
+  ~Impl() {  // NOLINT(bugprone-exception-escape): only for ranks whose images were made on this thread
     for (std::size_t rank = 0; rank < main_alive_.size(); ++rank) unregister_groups_left_by(static_cast<int>(rank));
   }
 

@@ -13,7 +13,7 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t to) noexcept { return 
 
 // Every rank's chunk has the same number of segments, at least two.
 std::int64_t segments_of(std::int64_t wanted, int ranks) noexcept {
-  return rounded_up(std::max<std::int64_t>(wanted, 2 * ranks), ranks);
+  return rounded_up(std::max(wanted, std::int64_t{2} * ranks), ranks);
 }
 
 // An empty tensor has no chunks; any length will do.
@@ -34,7 +34,7 @@ RingOrder RingOrder::of_reduce(std::int64_t elements, std::size_t element_bytes,
   const auto width = static_cast<std::int64_t>(element_bytes);
   const std::int64_t bytes = elements * width;
   const std::int64_t segment =
-      std::max(width, rounded_up(std::min(divided_up(bytes, 2 * ranks), kMaxSegmentBytes), width));
+      std::max(width, rounded_up(std::min(divided_up(bytes, std::int64_t{2} * ranks), kMaxSegmentBytes), width));
   return RingOrder(chunk_of(segments_of(divided_up(bytes, segment), ranks), segment, width, ranks));
 }
 

@@ -130,7 +130,7 @@ void NotedStore::wait(const std::vector<std::string>& keys, const std::chrono::m
 
 // Everything that the rank's back ends use. Must outlive all of these back ends.
 struct Job {
-  Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
+  Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, const StorePtr& store,
       RunRecord& record, MakeBelow make_below)
       : began(exec::machine_time()),
         session(process.rank, process.size, *store, checks.check_timeout, began),

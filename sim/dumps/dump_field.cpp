@@ -54,7 +54,7 @@ std::int64_t Field::integer(std::int64_t least, std::int64_t most) const {
   try {
     const auto value = value_->get<std::int64_t>();
     if (value >= least && value <= most) return value;
-  } catch (const JsonError&) {
+  } catch (const JsonError&) {  // of another type
   }
   wrong(fmt::format("an integer from {} to {}", least, most));
 }

@@ -113,8 +113,8 @@ std::string WhyNot::why_not_on(const std::vector<int>& ranks, const FaultPlan& p
                        ranks.size() == 1 ? "its" : "their", ranks.size() == 1 ? "" : "s");
   }
   const bool of_store = callee == Callee::store;
-  const auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, plural,
-                                of_store ? " of the store" : "");
+  auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, plural,
+                          of_store ? " of the store" : "");
   const auto& point = fault.at ? fault.at : fault.call;
   const bool of_some = !fault.group.empty() || !fault.label.empty();
   if (of_store || of_some || !point || point->op.empty() || calls == of_kind) return text;

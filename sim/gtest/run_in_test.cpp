@@ -9,7 +9,7 @@
 
 namespace rehearse {
 
-Report run(WorldOptions options, World::Body body) {
+Report run(const WorldOptions& options, World::Body body) {
   RankAssertions assertions(options);
   Report report;
   {

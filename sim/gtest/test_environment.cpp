@@ -35,7 +35,7 @@ Environment read_environment(const std::function<const char*(const char* name)>&
   if (const auto runs = value_of("REHEARSE_RUNS"); !runs.empty()) {
     const auto count = sim::parse_seed(runs);
     if (!count || *count == 0) refuse("REHEARSE_RUNS", runs, "a number of seeds, 1 or more");
-    environment.runs = *count;
+    environment.runs = count;
   }
   if (const auto schedule = value_of("REHEARSE_SCHEDULE"); !schedule.empty()) {
     environment.schedule = sim::parse_strategy(schedule);

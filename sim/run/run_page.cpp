@@ -31,9 +31,9 @@ auto stored(const path& file, const Parse& parse) -> std::optional<decltype(pars
   if (!std::filesystem::exists(file, ignored)) return std::nullopt;
   try {
     return parse(read_input(file, "file", [](std::string_view) { return kStoredBytesMost; }));
-  } catch (const InputError&) {
-  } catch (const ReportFormatError&) {
-  } catch (const JsonError&) {
+  } catch (const InputError&) {         // the file is gone or too large
+  } catch (const ReportFormatError&) {  // other content
+  } catch (const JsonError&) {          // other content
   }
   return std::nullopt;
 }

@@ -100,7 +100,7 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
     return static_cast<std::size_t>(found - choices.begin());
   };
   return {name, fmt::format("`\"{}\"`{}", fmt::join(texts, "\"`, `\""), behind),
-          [=](Section& section, Scenario& scenario) {
+          [=, choices = std::move(choices)](Section& section, Scenario& scenario) {
             field(scenario) = choices[section.choice(name, texts, index_of(scenario))].second;
           },
           [=](const Scenario& scenario) { return toml_text(texts[index_of(scenario)]); }};
@@ -173,7 +173,7 @@ template <class Parse, class Print, class Field>
 ScenarioKey quantity(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
                      Field field) {
   return {name, std::move(takes),
-          [=](Section& section, Scenario& scenario) {
+          [=, in_errors = std::move(in_errors)](Section& section, Scenario& scenario) {
             section.quantity(name, in_errors, [&](std::string_view text) {
               const auto parsed = parse(text);
               if (parsed) field(scenario) = *parsed;

@@ -117,7 +117,7 @@ std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::
   Parameters::Given given{value ? resolved(*value, base) : ParameterValue(),
                           fmt::format("{}:{}", problems.origin(), line)};
   try {
-    Parameters(specs, {{name, given}});  // checks this value alone, for an error with its line
+    static_cast<void>(Parameters(specs, {{name, given}}));  // checks this value alone, for an error with its line
     return given;
   } catch (const ParameterError& error) {
     problems.add_located(line, error.what() + problems.home_hint(name));

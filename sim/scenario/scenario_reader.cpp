@@ -77,7 +77,7 @@ void Section::flag(std::string_view key, std::optional<bool>& out) {
   const auto* node = find(key);
   if (node == nullptr) return;
   if (const auto value = node->value_exact<bool>()) {
-    out = *value;
+    out = value;
   } else {
     refuse(key, *node, "true or false");
   }

@@ -33,11 +33,11 @@ std::unique_ptr<autograd::AutogradMeta> view_meta_of(const autograd::Differentia
 }
 
 // grad_fn() recomputes the autograd node of a view whose base has changed. It throws for views that must not be
-// changed, such as the results of unbind(). Ignore the error here: the user gets it when he uses the view.
+// changed, such as the results of unbind().
 void renew_step(const at::Tensor& tensor) {
   try {
     static_cast<void>(tensor.grad_fn());
-  } catch (const c10::Error&) {
+  } catch (const c10::Error&) {  // the user gets it when he uses the view
   }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <utility>
-
 namespace rehearse::capture {
 
 // A static object whose destructor never runs, for registered kernels: LibTorch's dispatcher may be destroyed before
@@ -12,7 +10,7 @@ template <class T>
 class NeverDestroyed {
  public:
   template <class Make>
-  explicit NeverDestroyed(Make&& make) : value_(std::forward<Make>(make)()) {}
+  explicit NeverDestroyed(Make make) : value_(make()) {}
   NeverDestroyed(const NeverDestroyed&) = delete;
   NeverDestroyed& operator=(const NeverDestroyed&) = delete;
   ~NeverDestroyed() {}

@@ -187,7 +187,7 @@ void JointRecorder::bind_tensor(graph::Node& node, const at::Tensor& fake) {
 // gets it from a query. The query is inserted right after the tensor's node, so that the forward saves a number for the
 // backward and not the tensor.
 void JointRecorder::bind_layout(graph::Node& node, const at::Tensor& fake) {
-  const auto bind = [&](const c10::SymInt& value, std::string_view query, graph::List arguments) {
+  const auto bind = [&](const c10::SymInt& value, std::string_view query, const graph::List& arguments) {
     const shapes::Expr expr = shapes::expr_of(value);
     if (expr.is_number() || expressions_.knows(expr)) return;
     if (expr.is_symbol() && shapes::is_unbacked_name(expr.symbol_name())) {

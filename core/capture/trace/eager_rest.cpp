@@ -43,7 +43,7 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
     if (fake == fakes.end() || recording_.inputs.find(live.fake_id) != nullptr) continue;
     const c10::IValue value = value_of(live.source);
     if (!value.isTensor()) continue;
-    const at::Tensor real = value.toTensor();
+    const at::Tensor& real = value.toTensor();
     // Two fakes may stand for the same tensor, because y.contiguous() returns y itself if y is contiguous. For the same
     // reason, a fake may stand for the caller's own tensor. In both cases another object of the tensor exists already,
     // so the fake stays a fake.
@@ -82,7 +82,7 @@ std::vector<at::Tensor> EagerRest::as_held(const std::vector<at::Tensor>& result
 
 at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   if (!tensor.defined() || !is_fake(tensor)) return tensor;
-  const at::Tensor real = with_history(tensor);
+  at::Tensor real = with_history(tensor);
   if (!real.requires_grad() || tensor.requires_grad()) return real;
   // Only the real tensor requires grad. If the fake stands for an input that did not require grad, a write to the real
   // tensor or to its base has given the real tensor a history, which must stay.

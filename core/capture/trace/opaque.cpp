@@ -81,7 +81,7 @@ std::vector<at::Tensor> opaque_kernel(const std::string& name, const std::vector
 
 }  // namespace
 
-std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, std::vector<at::Tensor> tensors) {
+std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, const std::vector<at::Tensor>& tensors) {
   static const auto op = operators::own_operator("opaque", "(str name, Tensor[] tensors) -> Tensor[]", &opaque_kernel,
                                                  operators::Derivative::by_its_calls);
   return op.call(bodies().add(type, body), tensors);

@@ -31,7 +31,7 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
 
 // A mask of the elements that differ as numbers.
 at::Tensor unequal(const at::Tensor& a, const at::Tensor& b) {
-  const auto differ = a.ne(b);
+  auto differ = a.ne(b);
   if (!at::isFloatingType(a.scalar_type())) return differ;
   return differ.logical_and(at::isnan(a).logical_and(at::isnan(b)).logical_not());
 }

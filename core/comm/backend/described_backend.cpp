@@ -71,7 +71,7 @@ CallDescriber describer(const c10d::Backend& backend) { return {backend.getRank(
 // Returns a function that repeats the call on another back end. The function owns copies of the arguments.
 template <class Method, class... Arguments>
 std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&, int)> again(Method method, Arguments... arguments) {
-  return [=](c10d::Backend& to, int) mutable { return (to.*method)(arguments...); };
+  return [method, ... own = std::move(arguments)](c10d::Backend& to, int) mutable { return (to.*method)(own...); };
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ at::Tensor all_gather_tensor(const at::Tensor& input, const ProcessGroup& group,
   const auto ranks = checked(group, "all_gather_tensor").getSize();
   TORCH_CHECK_VALUE(input.dim() > 0, "all_gather_tensor: the input has no dimension to gather along");
   const auto dim = at::maybe_wrap_dim(gather_dim, input.dim());
-  const auto gathered = all_gather_now(input.contiguous(), *group, wants_gradient(input));
+  auto gathered = all_gather_now(input.contiguous(), *group, wants_gradient(input));
   if (dim == 0 || ranks == 1) return gathered;
   return at::cat(gathered.tensor_split(ranks, 0), dim);
 }

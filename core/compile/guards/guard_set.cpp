@@ -46,7 +46,8 @@ template <class Dict>
 bool holds_items(const Dict& now, std::uint32_t count, const void* const*& expected) {
   const void* const* const end = expected + count;
   for (const auto& item : now) {
-    if (expected == end || address_of(item.value()) != *expected++) return false;
+    if (expected == end || address_of(item.value()) != *expected) return false;
+    ++expected;
   }
   return expected == end;
 }

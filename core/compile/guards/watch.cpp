@@ -102,7 +102,7 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
 bool WatchScope::keep(const void* address, c10d::ProcessGroup* group, const std::shared_ptr<const void>& mesh) {
   bool is_kept = false;
   const std::byte* const begin = function_.data();
-  for (std::size_t i = 0; i + sizeof group <= function_.size(); i += sizeof group) {
+  for (std::size_t i = 0; i + sizeof(void*) <= function_.size(); i += sizeof(void*)) {
     const void* pointer = nullptr;
     std::memcpy(&pointer, begin + i, sizeof pointer);
     if (address != begin + i && (group == nullptr || pointer != group)) continue;

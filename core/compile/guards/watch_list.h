@@ -32,7 +32,7 @@ struct KeptGroup {
 class WatchList {
  public:
   void add(std::shared_ptr<const Watched> watched) { watched_.push_back(std::move(watched)); }
-  void keep(std::size_t offset, KeptGroup kept) { kept_.try_emplace(offset, std::move(kept)); }
+  void keep(std::size_t offset, const KeptGroup& kept) { kept_.try_emplace(offset, kept); }
 
   // `function`: the bytes of the function object in this call.
   bool holds_kept(std::span<const std::byte> function) const {

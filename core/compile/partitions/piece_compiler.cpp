@@ -129,7 +129,7 @@ PieceCompiler::Made PieceCompiler::compile(BackendInput input, const std::vector
   const GraphOfBackend whose{backend_.name(), input.name};
   std::vector<graph::ValueMeta> given = outputs_of(input);
   if (compiled.outputs) check_statement(*compiled.outputs, given, roles, whose);
-  std::vector<graph::ValueMeta> stated = compiled.outputs ? *compiled.outputs : std::move(given);
+  std::vector<graph::ValueMeta> stated = compiled.outputs.value_or(std::move(given));
   graphs_.push_back({.name = input.name,
                      .nodes = nodes_of(*input.module),
                      .eager_because = std::move(eager_because),

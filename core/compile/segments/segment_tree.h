@@ -30,7 +30,13 @@ struct BoundGraph {
   bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
 };
 
-struct Branch;
+struct Step;
+
+// The step that follows if the read or the region gave this result.
+struct Branch {
+  std::string key;
+  std::unique_ptr<Step> next;
+};
 
 // A segment and its end: a read, an eager region, or the function's results.
 struct Step {
@@ -47,12 +53,6 @@ struct Step {
   std::vector<std::string> constants = {};
 
   std::vector<Branch> branches = {};
-};
-
-// The step that follows if the read or the region gave this result.
-struct Branch {
-  std::string key;
-  std::unique_ptr<Step> next;
 };
 
 // The compiled step with that key; null if there is none.

@@ -99,7 +99,7 @@ std::string short_name(std::string_view function) {
     } else if (rest.starts_with(" const::")) {
       // The const of an enclosing function.
       k += std::string_view(" const").size();
-    } else if (rest.starts_with("[")) {
+    } else if (rest.starts_with('[')) {
       // " [clone .cold]" ends the name, as " const" does after the parameters.
       break;
     } else if (rest.front() == '(' || rest.front() == '<') {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -78,7 +78,8 @@ std::string mapped_path(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2 || address < begin || address >= end) continue;
+    char dash = 0;
+    if (!(std::istringstream(line) >> std::hex >> begin >> dash >> end) || address < begin || address >= end) continue;
     const auto path = line.find('/');
     return path != std::string::npos ? line.substr(path) : std::string();
   }

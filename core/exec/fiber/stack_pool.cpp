@@ -117,10 +117,12 @@ void StackPool::unmap(const boost::context::stack_context& stack) noexcept {
   ::munmap(base, mapped);
 }
 
-// The new map has the properties of guard pages, so the kernel makes it one map with those of the stacks around it.
+// The new map has the properties of guard pages, so the kernel makes it one map with those of the stacks around it. If
+// that fails, the stack only keeps its memory.
 void StackPool::seal(const boost::context::stack_context& stack) noexcept {
   void* const base = static_cast<char*>(stack.sp) - stack.size - kGuardBytes;
-  ::mmap(base, round_up(stack.size + kGuardBytes, page_bytes()), PROT_NONE, kMapFlags | MAP_FIXED, -1, 0);
+  static_cast<void>(
+      ::mmap(base, round_up(stack.size + kGuardBytes, page_bytes()), PROT_NONE, kMapFlags | MAP_FIXED, -1, 0));
 }
 
 LostStacks::~LostStacks() {

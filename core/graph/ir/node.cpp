@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_set>
 #include <utility>
 
@@ -28,11 +29,10 @@ void check_value(const std::string& node, const std::string& field, const Argume
     }
     for (const auto& item : items) check_value(node, field, item_of(item), depth + 1);
   };
-  const auto itself = [](const Argument& item) -> const Argument& { return item; };
   if (const List* list = value.get_if<List>()) {
-    check_items(*list, itself);
+    check_items(*list, std::identity{});
   } else if (const Slice* slice = value.get_if<Slice>()) {
-    check_items(slice->bounds(), itself);
+    check_items(slice->bounds(), std::identity{});
   } else if (const Dict* dict = value.get_if<Dict>()) {
     check_unique(node, field, *dict);
     check_items(*dict, [](const auto& entry) -> const Argument& { return entry.second; });

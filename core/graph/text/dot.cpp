@@ -22,7 +22,7 @@ std::string label(const Node& node) {
   if (const TensorMeta* tensor = node.meta().tensor()) {
     text += std::string("\\n") + c10::toString(tensor->dtype) + "[";
     for (std::size_t i = 0; i < tensor->sizes.size(); ++i) text += (i == 0 ? "" : ", ") + to_string(tensor->sizes[i]);
-    text += "]";
+    text += ']';
   }
   return text + '"';
 }

@@ -86,7 +86,7 @@ void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) 
 
 }  // namespace
 
-std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
+std::vector<at::Tensor> run_checkpoint(CheckpointCode code, const std::vector<at::Tensor>& given, void* result) {
   if (operators::BodyRecorder* const bodies = operators::CaptureMode::current_bodies()) {
     const NoAutocastCache no_cache;
     return bodies->record("tag_activation_checkpoint", given,
@@ -94,10 +94,11 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
   }
   const operators::CaptureMode* const mode = operators::CaptureMode::current();
   if (mode != nullptr && !mode->has_ended()) return code(given, result);
-  return run_captured_checkpoint(std::move(code), std::move(given), result);
+  return run_captured_checkpoint(std::move(code), given, result);
 }
 
-std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
+std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, const std::vector<at::Tensor>& given,
+                                                void* result) {
   if (!at::GradMode::is_enabled()) return code(given, result);
   require_no_tangents(given);
   CheckpointInputs inputs(given);

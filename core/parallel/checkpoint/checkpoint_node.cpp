@@ -107,7 +107,8 @@ void CheckpointNode::require_same(const LocalGraph& graph, const CheckpointInput
   }
 }
 
-autograd::variable_list CheckpointNode::run_backward(autograd::variable_list&& gradients, std::vector<bool> wanted) {
+autograd::variable_list CheckpointNode::run_backward(autograd::variable_list&& gradients,
+                                                     const std::vector<bool>& wanted) {
   const CheckpointInputs inputs(unpack());
   const at::AutoGradMode with_history(true);
   const auto begin = LocalGraph::now();
@@ -137,7 +138,7 @@ autograd::variable_list CheckpointNode::apply(autograd::variable_list&& gradient
   }
   std::vector<bool> wanted;
   for (std::size_t i = 0; i < exits_.size(); ++i) wanted.push_back(task_should_compute_output(i));
-  return run_backward(std::move(gradients), std::move(wanted));
+  return run_backward(std::move(gradients), wanted);
 }
 
 }  // namespace rehearse::parallel

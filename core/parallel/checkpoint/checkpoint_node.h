@@ -54,7 +54,8 @@ class CheckpointNode : public torch::autograd::Node {
   std::vector<at::Tensor> unpack();
   std::vector<at::Tensor> run_again(const CheckpointInputs& inputs);
   void require_same(const LocalGraph& graph, const CheckpointInputs& inputs) const;
-  torch::autograd::variable_list run_backward(torch::autograd::variable_list&& gradients, std::vector<bool> wanted);
+  torch::autograd::variable_list run_backward(torch::autograd::variable_list&& gradients,
+                                              const std::vector<bool>& wanted);
 
   CheckpointCode code_;
   std::vector<torch::autograd::SavedVariable> inputs_;

@@ -19,7 +19,7 @@ void visit_list(c10::IValue& value, const std::function<void(at::Tensor&)>& visi
     visit_ivalue_tensors(element, visit);
     copy.push_back(std::move(element));
   }
-  value = std::move(copy);
+  value = copy;
 }
 
 void visit_tuple(c10::IValue& value, const std::function<void(at::Tensor&)>& visit) {
@@ -38,7 +38,7 @@ void visit_dict(c10::IValue& value, const std::function<void(at::Tensor&)>& visi
     visit_ivalue_tensors(element, visit);
     copy.insert(item.key(), std::move(element));
   }
-  value = std::move(copy);
+  value = copy;
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ class ExprParser {
   }
 
   Value comparison() {
-    const Value value = sum();
+    Value value = sum();
     if (take("==")) return Condition::eq(expr_in(value), expr_in(sum()));
     if (take("!=")) return Condition::ne(expr_in(value), expr_in(sum()));
     if (take("<=")) return Condition::le(expr_in(value), expr_in(sum()));

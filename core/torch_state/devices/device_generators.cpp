@@ -42,9 +42,8 @@ DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
   const bool available = hooks.isAvailable();
   if (type == c10::kCUDA) require_known(available);
   if (!available) return;
-  const auto devices = static_cast<std::size_t>(hooks.deviceCount());
-  for (std::size_t device = 0; device < devices; ++device) {
-    defaults_.push_back(const_cast<at::Generator*>(&default_generator(type, device)));
+  for (c10::DeviceIndex device = 0; device < hooks.deviceCount(); ++device) {
+    defaults_.push_back(const_cast<at::Generator*>(&at::globalContext().defaultGenerator({type, device})));
     of_host_.push_back(*defaults_.back());
   }
   require_exchangeable();

@@ -50,9 +50,8 @@ void Coordinator::receive(const FromRank& message, VirtualTime now) {
 // Opens a group, after all its members have made it.
 void Coordinator::open(const GroupMade& group) {
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
-  groups_[group.key] =
-      std::make_unique<GroupCalls>(std::move(identity), group.key, first_mismatch_,
-                                   [this](int rank, ToRank message) { send_(rank, std::move(message)); });
+  groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key, first_mismatch_,
+                                                    [this](int rank, const ToRank& message) { send_(rank, message); });
   for (const int member : group.ranks) send_(member, Go{Matched::group, group.key, 0, -1});
 }
 

@@ -85,7 +85,7 @@ void Session::say_good_bye() {
   }
   try {
     store_->wait(keys, std::chrono::ceil<std::chrono::milliseconds>(check_timeout_));
-  } catch (const c10::Error&) {
+  } catch (const c10::Error&) {  // a rank has not read it in time, or the store is gone
   }
 }
 

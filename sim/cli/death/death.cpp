@@ -15,7 +15,7 @@ constexpr const char* kFromOutside =
     "without a word, as SIGKILL ends one (the system sends it when memory is short, as do `kill -9` and job managers),";
 
 std::string interrupt_headline(const CrashRecord& crash) {
-  const auto how = fmt::format("ended by a second {}", signal_text(crash.signal));
+  auto how = fmt::format("ended by a second {}", signal_text(crash.signal));
   if (crash.rank < 0) return how;
   const std::string call = crash.call.data();
   const auto doing = call.empty() ? "computes and made no call at which it could be ended" : "is blocked in " + call;
@@ -57,7 +57,7 @@ void say_who_interrupted(Report& report, const Arguments& arguments, bool is_pas
 }
 
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash) {
-  const auto headline = past_its_time(arguments) + " and had to be killed";
+  auto headline = past_its_time(arguments) + " and had to be killed";
   if (crash.rank < 0) return headline;
   const std::string call = crash.call.data();
   return fmt::format("{}: rank {} {}", headline, crash.rank, call.empty() ? "computes" : "is blocked in " + call);

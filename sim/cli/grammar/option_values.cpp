@@ -101,7 +101,7 @@ class Values {
 
   // `words`: the allowed words; the first is the default.
   std::string one_of(std::string_view option, const std::vector<std::string>& words) const {
-    const auto typed = text(option);
+    auto typed = text(option);
     if (typed.empty()) return words.front();
     if (std::find(words.begin(), words.end(), typed) == words.end()) {
       wrong(option, typed, fmt::format("one of {}", fmt::join(words, ", ")));

@@ -97,7 +97,7 @@ std::string text_of_all_seeds(sim::Scenario scenario) {
   std::string line, text;
   bool is_parameter = false;
   while (std::getline(all, line)) {
-    if (line.starts_with("[")) is_parameter = line == "[parameters]";
+    if (line.starts_with('[')) is_parameter = line == "[parameters]";
     const bool is_path = is_parameter && line.ends_with('"') && line.find('/') != std::string::npos;
     if (!is_path) text += line + "\n";
   }

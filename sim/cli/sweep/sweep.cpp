@@ -62,7 +62,8 @@ class Sweep {
         workers.start(next++);
       }
       if (!workers.has_busy()) break;
-      if ((outcome_.interrupted = exec::interrupt_requested())) break;
+      outcome_.interrupted = exec::interrupt_requested();
+      if (outcome_.interrupted) break;
       for (auto& done : workers.wait(kRedraw)) take(std::move(done), workers);
       progress.show(static_cast<std::int64_t>(outcome_.results.size()),
                     static_cast<std::int64_t>(outcome_.asked.count()), failures_text());

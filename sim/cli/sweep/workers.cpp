@@ -73,7 +73,7 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
 }
 
 // The time between asking a run to end, asking again, and killing it.
-constexpr auto kGrace = std::chrono::seconds(1);
+constexpr auto kBetweenAsks = std::chrono::seconds(1);
 
 Fd make_printed() {
   const int fd = memfd_create("printed", MFD_CLOEXEC);
@@ -183,18 +183,18 @@ std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
   return done;
 }
 
-// Asks a run that exceeds its time to end, and asks again after kGrace. Returns true if the run still goes on after
-// another kGrace; then the caller must kill its worker.
+// Asks a run that exceeds its time to end, and asks again after kBetweenAsks. Returns true if the run still goes on
+// after another kBetweenAsks; then the caller must kill its worker.
 bool Workers::is_overdue(Process& process) const {
   const auto limit = setup_.arguments.time_limit;
   if (!limit || !process.seed) return false;
   const auto late = real_time() - process.since - *limit;
-  if (late >= process.asked * kGrace && process.asked < 2) {
+  if (late >= process.asked * kBetweenAsks && process.asked < 2) {
     if (process.asked == 1) note_call(*process.crash, exec::blocked_call(process.pid));
     kill(process.pid, SIGXCPU);
     ++process.asked;
   }
-  return late >= 2 * kGrace;
+  return late >= 2 * kBetweenAsks;
 }
 
 Workers::Done Workers::take(Process& process) {

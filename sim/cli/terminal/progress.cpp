@@ -2,6 +2,7 @@
 #include "cli/terminal/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -19,7 +20,7 @@ constexpr std::int64_t kLines = 10;
 // For example "0.8 s", "42 s", "3 min 20 s", "2 h 5 min".
 std::string rough_duration(double seconds) {
   if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);

@@ -27,7 +27,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::size_t kBytesMost = std::size_t{1} << 30;
+constexpr std::size_t kFileBytesMost = std::size_t{1} << 30;
 constexpr const char* kValidation = "validation.json";
 constexpr const char* kPage = "validation.html";
 
@@ -38,7 +38,7 @@ struct NothingToCompare {
 
 template <class Parse>
 auto read_of(const path& file, std::string_view what, const Parse& parse) {
-  const auto text = sim::read_input(file, what, [](std::string_view) { return kBytesMost; });
+  const auto text = sim::read_input(file, what, [](std::string_view) { return kFileBytesMost; });
   try {
     return parse(text);
   } catch (const sim::ReportFormatError& error) {

@@ -42,7 +42,7 @@ FaultField number(std::string_view name, std::string takes, Verbs verbs, Number 
 
 // One of several words; the first is the default.
 template <class Value>
-FaultField choice(std::string_view name, Verbs verbs, std::vector<std::pair<std::string, Value>> words,
+FaultField choice(std::string_view name, Verbs verbs, const std::vector<std::pair<std::string, Value>>& words,
                   Value Fault::* field) {
   std::vector<std::string> texts;
   for (const auto& [word, value] : words) texts.push_back(word);

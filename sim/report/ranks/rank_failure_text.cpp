@@ -25,7 +25,7 @@ std::vector<std::string> causes_of(std::exception_ptr error) {
       std::rethrow_exception(std::exchange(error, nullptr));
     } catch (const std::nested_exception& exception) {
       error = exception.nested_ptr();
-    } catch (...) {
+    } catch (...) {  // nothing is nested in it
     }
     if (error == nullptr) break;
     try {
@@ -55,7 +55,7 @@ std::string own_text_of(const exec::RankFailure& failure) {
     std::rethrow_exception(failure.error);
   } catch (const c10::Error& error) {
     text = error.what_without_backtrace();
-  } catch (...) {
+  } catch (...) {  // its text is in `failure`
   }
   return std::string(trimmed(text));
 }
@@ -66,7 +66,7 @@ std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
     std::rethrow_exception(failure.error);
   } catch (const c10::Error& error) {
     return error.context();
-  } catch (...) {
+  } catch (...) {  // it has no notes
   }
   return {};
 }

@@ -30,7 +30,7 @@ std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
     std::rethrow_exception(failure.error);
   } catch (const TimeoutError& error) {
     return error;
-  } catch (...) {
+  } catch (...) {  // no TimeoutError
   }
   return std::nullopt;
 }

@@ -36,14 +36,14 @@ const std::vector<int>& awaited_by(const RankLine& line) {
   return line.waits_for.empty() ? line.gave_up_on : line.waits_for;
 }
 
-std::vector<int> sorted(std::set<int> ranks) { return {ranks.begin(), ranks.end()}; }
+std::vector<int> sorted(const std::set<int>& ranks) { return {ranks.begin(), ranks.end()}; }
 
 std::vector<int> of_difference(const Difference& difference) {
   std::set<int> minority(difference.second.ranks.begin(), difference.second.ranks.end());
   for (const auto& side : difference.others) minority.insert(side.ranks.begin(), side.ranks.end());
   if (difference.first.ranks.size() <= minority.size())
     minority.insert(difference.first.ranks.begin(), difference.first.ranks.end());
-  return sorted(std::move(minority));
+  return sorted(minority);
 }
 
 // The ranks that failed on their own; if there are none, the ranks to which others lost their connections; if there are
@@ -56,8 +56,8 @@ std::vector<int> of_failures(const Report& report) {
     if (!failed_by_others(line)) of_their_own.insert(line.rank);
     left.insert(line.lost.begin(), line.lost.end());
   }
-  if (!of_their_own.empty()) return sorted(std::move(of_their_own));
-  return sorted(left.empty() ? std::move(failed) : std::move(left));
+  if (!of_their_own.empty()) return sorted(of_their_own);
+  return sorted(left.empty() ? failed : left);
 }
 
 std::vector<int> of_check(const Report& report) {
@@ -87,7 +87,7 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   for (const auto& [rank, awaited] : edges) {
     for (const int other : awaited) (edges.contains(other) ? ring : ends).insert(other);
   }
-  return sorted(ends.empty() ? odd_ones_of(ring, waits) : std::move(ends));
+  return sorted(ends.empty() ? odd_ones_of(ring, waits) : ends);
 }
 
 // If some ranks compile and the other culprits have gone on, returns the smaller of these two sides. If the sides are
@@ -130,7 +130,7 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
       if (same_call && std::find(awaited.begin(), awaited.end(), one.rank) != awaited.end()) late.insert(one.rank);
     }
   }
-  return sorted(std::move(late));
+  return sorted(late);
 }
 
 bool is_found_by_checker(const Report& report) {

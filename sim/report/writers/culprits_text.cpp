@@ -67,7 +67,7 @@ std::vector<CulpritPlace> places_of_culprits(const Report& report, const std::ve
 }
 
 std::string text_of_culprits(const CulpritPlace& place) {
-  const auto ranks = describe_ranks(place.ranks);
+  auto ranks = describe_ranks(place.ranks);
   if (place.where.empty()) return ranks;
   if (!place.is_of_last_call) return ranks + " at " + place.where;
   const auto* const calls = place.ranks.size() == 1 ? "its last call" : "their last calls";

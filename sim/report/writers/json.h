@@ -35,8 +35,13 @@ class JsonSyntaxError : public JsonError {
 // A JSON value. Objects keep the order in which keys were added; looking up a key takes linear time.
 class Json {
  public:
-  struct Pair;   // a key and its value, in the braces that make an object
-  struct Entry;  // an entry of an object
+  struct Pair;  // a key and its value, in the braces that make an object
+  template <class Value>
+  struct EntryOf {
+    std::string key;
+    Value value;
+  };
+  using Entry = EntryOf<Json>;  // an entry of an object, complete as soon as Json is
   using Array = std::vector<Json>;
   using Object = std::vector<Entry>;
 
@@ -113,11 +118,6 @@ class Json {
 struct Json::Pair {
   std::string_view key;
   mutable Json value;  // mutable, to be moved into the object: the elements of a braced list are const
-};
-
-struct Json::Entry {
-  std::string key;
-  Json value;
 };
 
 // A negative indentation puts everything on one line. Bytes that are not UTF-8 become U+FFFD.

@@ -55,7 +55,7 @@ class JsonReader {
         const std::uint64_t number = std::stoull(text, &used, 16);
         if (used == text.size()) return number;
       }
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // no number
     }
     fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
   }

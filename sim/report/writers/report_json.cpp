@@ -28,7 +28,7 @@ constexpr int kNoRank = -1;               // for a fault that hit no rank's call
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 
-void add_ranks(Json& json, std::string key, const std::vector<int>& ranks) {
+void add_ranks(Json& json, const std::string& key, const std::vector<int>& ranks) {
   if (ranks.size() > kRanksListed) {
     json[key + "_runs"] = rank_runs(ranks);
   } else {
@@ -204,13 +204,13 @@ Difference difference_of(const Reader& reader) {
   return difference;
 }
 
-CallPlaces::Side place_of(const Reader& reader) {
+CallPlaces::Side place_side_of(const Reader& reader) {
   return {reader.get_ranks("ranks"), reader.get<std::string>("where")};
 }
 
 CallPlaces call_places_of(const Reader& reader) {
   return {reader.get<std::string>("process_group_name"), reader.get<std::uint64_t>("seq_id"),
-          reader.get_list("sides", place_of)};
+          reader.get_list("sides", place_side_of)};
 }
 
 CallCounts::Side count_of(const Reader& reader) {

@@ -98,7 +98,7 @@ std::optional<Expr> fit(const Values& values, const std::vector<Assignment>& ass
   for (const Expr& expr : symbols.expressions) {
     if (has_values(expr, values, assignments)) return expr;
   }
-  const Expr polynomial = fit_polynomial(values, assignments, symbols);
+  Expr polynomial = fit_polynomial(values, assignments, symbols);
   if (has_values(polynomial, values, assignments)) return polynomial;
   return fit_quotient(values, assignments, symbols);
 }

@@ -60,7 +60,7 @@ Outputs infer_out(const Call& call) {
 
 Outputs infer_in_place(const Call& call) {
   const OperatorFacts& facts = call.facts;
-  const Outputs unchanged(facts.returns.size());
+  Outputs unchanged(facts.returns.size());
   if (facts.returns.empty()) return unchanged;
   if (!has_symbols(call) && facts.has_meta_kernel) {
     if (auto outputs = try_on_meta(call)) return *std::move(outputs);

@@ -22,7 +22,7 @@ c10::IValue StandIns::of(const c10::IValue& value) {
   }
   if (!value.isOptionalTensorList()) return value;
   c10::List<std::optional<at::Tensor>> list;
-  for (const std::optional<at::Tensor>& item : value.toOptionalTensorList()) {
+  for (const std::optional<at::Tensor> item : value.toOptionalTensorList()) {
     list.push_back(item ? std::optional(of(*item)) : std::nullopt);
   }
   return list;

@@ -3,7 +3,6 @@
 #include "file_ends.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -28,7 +27,7 @@ std::vector<int> open_files() {
   std::vector<int> files;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    files.push_back(std::atoi(entry.path().filename().c_str()));
+    files.push_back(std::stoi(entry.path().filename()));
   }
   return files;
 }

@@ -43,7 +43,7 @@ bool is_end_of_world(const std::exception_ptr& error) {
     if (error != nullptr) std::rethrow_exception(error);
   } catch (const RankAborted&) {
     return true;
-  } catch (...) {
+  } catch (...) {  // another error
   }
   return false;
 }

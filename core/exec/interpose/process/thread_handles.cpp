@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -63,7 +64,7 @@ int handle_getname(pthread_t thread, char* name, size_t bytes) {
   if (!ThreadTable::is_handle(thread)) return real_getname(thread, name, bytes);
   if (bytes < 16) return ERANGE;
   const auto made = made_thread(thread);
-  std::strcpy(name, made != nullptr ? made->name.c_str() : "");
+  std::snprintf(name, bytes, "%s", made != nullptr ? made->name.c_str() : "");
   return 0;
 }
 

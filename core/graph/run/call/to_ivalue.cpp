@@ -77,7 +77,7 @@ c10::IValue convert(const Argument& argument, const c10::Type& type, std::option
 
 // If an item of the list is a SymInt, returns the list with the element type SymInt. The type in the schema is only
 // "int", and LibTorch would read the items of a list of ints as plain numbers. Returns other lists as they are.
-c10::IValue with_symbols(c10::impl::GenericList list) {
+c10::IValue with_symbols(const c10::impl::GenericList& list) {
   const bool has_symbols =
       std::any_of(list.begin(), list.end(), [](const c10::IValue& item) { return item.isSymInt(); });
   if (!has_symbols) return list;
@@ -88,12 +88,12 @@ c10::IValue with_symbols(c10::impl::GenericList list) {
 
 c10::IValue convert_list(const Argument& argument, const c10::ListType& type, std::optional<std::int32_t> length,
                          const Target& target) {
-  const c10::TypePtr element = type.getElementType();
+  const c10::TypePtr& element = type.getElementType();
   c10::impl::GenericList list(element);
   if (const List* items = argument.get_if<List>()) {
     list.reserve(items->size());
     for (const Argument& item : *items) list.push_back(convert(item, *element, std::nullopt, target));
-    return with_symbols(std::move(list));
+    return with_symbols(list);
   }
   if (Node* source = argument.node()) {
     const c10::IValue& value = target.value_of(*source);
@@ -104,13 +104,13 @@ c10::IValue convert_list(const Argument& argument, const c10::ListType& type, st
         if (!coerced) target.fail("an item of '" + source->name() + "' is no " + element->str());
         list.push_back(*std::move(coerced));
       }
-      return with_symbols(std::move(list));
+      return with_symbols(list);
     }
   }
   if (!length) target.fail("must be " + type.str());
   const c10::IValue item = convert(argument, *element, std::nullopt, target);
   for (std::int32_t i = 0; i < *length; ++i) list.push_back(item);
-  return with_symbols(std::move(list));
+  return with_symbols(list);
 }
 
 c10::IValue constant(const Argument& argument, const Target& target) {

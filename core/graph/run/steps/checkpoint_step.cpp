@@ -56,9 +56,9 @@ class Body {
 };
 
 c10::IValue run_as_checkpoint(Body body) {
-  std::vector<at::Tensor> inputs = body.take_inputs();
+  const std::vector<at::Tensor> inputs = body.take_inputs();
   std::optional<Rest> rest;
-  std::vector<at::Tensor> tensors = parallel::run_captured_checkpoint(std::move(body), std::move(inputs), &rest);
+  std::vector<at::Tensor> tensors = parallel::run_captured_checkpoint(std::move(body), inputs, &rest);
   auto next = tensors.begin();
   for (c10::IValue& value : rest->values) {
     if (is_tensor(value)) value = std::move(*next++);

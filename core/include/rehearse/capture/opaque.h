@@ -17,7 +17,7 @@ using OpaqueBody = std::vector<at::Tensor> (*)(const std::vector<at::Tensor>&);
 
 // Calls the operator rehearse::opaque, which runs `body`. `type`: the name of the function's type, which other bodies
 // may share.
-std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, std::vector<at::Tensor> tensors);
+std::vector<at::Tensor> call_opaque(const char* type, OpaqueBody body, const std::vector<at::Tensor>& tensors);
 
 template <class Function, std::size_t... i>
 std::vector<at::Tensor> run_opaque(const std::vector<at::Tensor>& tensors, std::index_sequence<i...>) {

@@ -165,7 +165,7 @@ class CompiledDataParallel {
 // fullgraph, those of the capture (capture::FakeError, shapes::ShapeError); compiler::CompileError; all of them are in
 // <rehearse/compile/errors.h>. Also what the code and the graph's operators throw.
 template <compiler::ModuleHandle Net>
-auto compile(Net net, CompileOptions options = {}) {
+auto compile(const Net& net, CompileOptions options = {}) {
   using Traits = parallel::ModuleTraits<Net>;
   const std::shared_ptr<typename Traits::Module> module = Traits::pointer(net);
   if (options.name.empty()) options.name = "forward";

@@ -160,7 +160,7 @@ class ModuleHooks : public torch::nn::Module,
   using Module = typename parallel::ModuleTraits<Net>::Module;
   using Tensors = std::vector<at::Tensor>;
 
-  explicit ModuleHooks(Net net) : net_(register_module("module", parallel::ModuleTraits<Net>::pointer(net))) {}
+  explicit ModuleHooks(const Net& net) : net_(register_module("module", parallel::ModuleTraits<Net>::pointer(net))) {}
 
   // `hook`: void(Module&, Tensors& inputs)
   template <class Hook>

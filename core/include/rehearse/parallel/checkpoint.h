@@ -29,7 +29,7 @@ namespace parallel {
 using CheckpointCode = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs, void* result)>;
 
 // Returns what the code returns, with the checkpoint as the tensors' history.
-std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> inputs, void* result);
+std::vector<at::Tensor> run_checkpoint(CheckpointCode code, const std::vector<at::Tensor>& inputs, void* result);
 
 }  // namespace parallel
 
@@ -86,7 +86,7 @@ auto checkpoint(Function function, Inputs... inputs) {
     return tensors_of_value;
   };
   std::optional<Result> result;
-  std::vector<at::Tensor> results = parallel::run_checkpoint(std::move(code), std::move(tensors), &result);
+  std::vector<at::Tensor> results = parallel::run_checkpoint(std::move(code), tensors, &result);
   auto next = results.begin();
   parallel::for_each_tensor(*result, [&](at::Tensor& tensor) { tensor = std::move(*next++); });
   return std::move(*result);

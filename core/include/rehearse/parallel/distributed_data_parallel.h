@@ -68,7 +68,7 @@ class DistributedDataParallel {
   using Module = typename parallel::ModuleTraits<Net>::Module;
 
   DistributedDataParallel(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
-                          DistributedDataParallelOptions options = {})
+                          const DistributedDataParallelOptions& options = {})
       : net_(std::move(net)),
         session_(parallel::ModuleTraits<Net>::pointer(net_), group, options),
         buckets_(parallel::buckets_of(options)) {

@@ -80,11 +80,10 @@ class TensorVisitor {
 // at::TensorList), although for_each_tensor() looks into some of these, too.
 template <class T>
 consteval bool holds_tensors() {
-  if constexpr (std::is_base_of_v<at::Tensor, T> || std::is_same_v<T, c10::IValue>) {
-    return true;
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::ranges::view<T>) {
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::ranges::view<T>) {
     return false;
-  } else if constexpr (requires(T& value, void (&fn)(at::Tensor&)) { visit_tensors(value, fn); }) {
+  } else if constexpr (std::is_base_of_v<at::Tensor, T> || std::is_same_v<T, c10::IValue> ||
+                       requires(T& value, void (&fn)(at::Tensor&)) { visit_tensors(value, fn); }) {
     return true;
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
     return []<std::size_t... i>(std::index_sequence<i...>) {
@@ -99,10 +98,8 @@ consteval bool holds_tensors() {
   } else if constexpr (std::ranges::range<T>) {
     using Part = std::remove_cvref_t<std::ranges::range_reference_t<T>>;
     if constexpr (!std::is_same_v<Part, T>) return holds_tensors<Part>();
-    return false;
-  } else {
-    return false;
   }
+  return false;
 }
 
 template <class T, class Fn>

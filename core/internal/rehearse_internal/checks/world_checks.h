@@ -35,7 +35,7 @@ class WorldChecks {
   using LabelOf = std::function<std::string(int rank)>;
 
   // `held`: counts how often each check found nothing.
-  WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of);
+  WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, const LabelOf& label_of);
   WorldChecks(const WorldChecks&) = delete;
   WorldChecks& operator=(const WorldChecks&) = delete;
   ~WorldChecks();

@@ -62,7 +62,7 @@ void check(WorldOptions options, World::Body body, std::source_location where = 
 
 // Simulates the ranks for a test that expects a verdict. Never fails the test by itself, writes no files, and ignores
 // the environment. Assertions inside ranks count as in check().
-Report run(WorldOptions options, World::Body body);
+Report run(const WorldOptions& options, World::Body body);
 
 // Use it as EXPECT_TRUE(has_verdict(report, Verdict::deadlock)). A failure prints the report's text.
 ::testing::AssertionResult has_verdict(const Report& report, Verdict wanted);
