@@ -2,6 +2,7 @@
 #include "cli/output_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -23,6 +24,14 @@
 
 namespace rehearse::cli {
 namespace {
+
+constexpr std::string_view kRankFolder = "rank-";
+
+bool is_rank_folder(std::string_view name) {
+  if (!name.starts_with(kRankFolder)) return false;
+  name.remove_prefix(kRankFolder.size());
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
 
 std::string cannot_be(const std::filesystem::path& path, std::string_view what, const std::string& why) {
   return fmt::format("{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another folder",
@@ -122,6 +131,20 @@ void OutputFolder::set_aside_run_in(const std::filesystem::path& folder) {
   for (const auto& file : files_of_seed(folder)) set_aside(file);
   remove_parts(folder);
   std::filesystem::remove(folder, ignored);
+}
+
+void OutputFolder::set_ranks_aside() {
+  std::error_code error;
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
+  }
+  if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder_.string(), error.message()));
+  for (const auto& each : old) set_aside_run_in(each);
+}
+
+std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {
+  return folder / fmt::format("{}{}", kRankFolder, rank);
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder, Sharing sharing) {

@@ -24,6 +24,8 @@ class OutputFolder {
   void keep() noexcept;
   // Sets the files of a run in a folder of this folder aside, too, and removes that folder if nothing else is in it.
   void set_aside_run_in(const std::filesystem::path& folder);
+  // Does so for what an earlier run left in the folders of ranks. Throws UsageError.
+  void set_ranks_aside();
 
   const std::filesystem::path& path() const noexcept { return folder_; }
   std::filesystem::path log() const { return sim::log_in(folder_); }
@@ -35,6 +37,9 @@ class OutputFolder {
   std::filesystem::path folder_;
   bool keeps_ = false;
 };
+
+// The folder of one rank of a real run.
+std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
 
 // Makes the folder and keeps its content. Throws UsageError, also if nothing can be written into it.
 void prepare_folder(const std::filesystem::path& folder);

@@ -12,7 +12,6 @@
 #include "cli/death/watcher.h"
 #include "cli/expectation.h"
 #include "cli/job.h"
-#include "cli/launch/launcher.h"
 
 namespace rehearse::cli {
 namespace {
@@ -89,7 +88,7 @@ int run(const Arguments& arguments, Console& console) {
   scenario.world.keep_all_events = arguments.check_determinism != 0;
   const FolderLock lock(scenario.output.directory);
   OutputFolder folder(scenario.output.directory);
-  set_rank_folders_aside(folder);  // else `merge` would take them for ranks of this run
+  folder.set_ranks_aside();  // else `merge` would take them for ranks of this run
   const InterruptibleScope interruptible;
   console.note(banner(scenario));
   // A full disk costs the files, but not the run and its report.

@@ -2,7 +2,6 @@
 #include "cli/launch/launcher.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -15,7 +14,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "cli/death/signals.h"
-#include "cli/grammar/usage_error.h"
+#include "cli/output_folder.h"
 #include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
@@ -31,7 +30,6 @@ constexpr std::chrono::seconds kToTell{3};  // from the second request to SIGKIL
 // moment to tell each rank for which ranks that rank waits.
 constexpr std::chrono::milliseconds kBetween{300};
 constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and writes a better report
-constexpr std::string_view kPrefix = "rank-";
 
 void show_line(std::size_t rank, std::string_view line) {
   fmt::print(stdout, "[{}] {}\n", rank, line);
@@ -141,29 +139,9 @@ RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
   return ends;
 }
 
-bool is_rank_folder(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 }  // namespace
 
 bool is_launched_by_us() { return std::getenv(kLaunchedByUs) != nullptr; }
-
-std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {
-  return folder / fmt::format("{}{}", kPrefix, rank);
-}
-
-void set_rank_folders_aside(OutputFolder& folder) {
-  std::error_code error;
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
-    if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
-  }
-  if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder.path().string(), error.message()));
-  for (const auto& each : old) folder.set_aside_run_in(each);
-}
 
 RankEnds launch_ranks(const RankLaunch& launch) {
   const NotedSecondInterrupt second;

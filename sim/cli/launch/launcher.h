@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/launch/processes.h"
-#include "cli/output_folder.h"
 
 namespace rehearse::cli {
 
@@ -30,11 +29,6 @@ struct RankEnds {
   bool interrupted = false;  // by a signal from outside
   bool overdue = false;
 };
-
-std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
-
-// Sets aside what an earlier run left in the folders of ranks. Throws UsageError.
-void set_rank_folders_aside(OutputFolder& folder);
 
 // Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
 // "[rank]". This process serves the store through which the ranks find each other. If one process ends badly, the other

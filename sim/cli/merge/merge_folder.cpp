@@ -19,6 +19,7 @@
 #include "cli/death/death.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merged_report.h"
+#include "cli/output_folder.h"
 #include "cli/terminal/exit_codes.h"
 #include "record/call_list.h"
 #include "record/output_file.h"

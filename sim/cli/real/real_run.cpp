@@ -22,6 +22,7 @@
 #include "cli/job.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merge_folder.h"
+#include "cli/output_folder.h"
 #include "cli/terminal/exit_codes.h"
 #include "record/begun_report.h"
 
@@ -201,7 +202,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   scenario.output.want_what_modes_share();
   const FolderLock lock(scenario.output.directory);
   OutputFolder folder(scenario.output.directory);
-  set_rank_folders_aside(folder);
+  folder.set_ranks_aside();
   const InterruptibleScope interruptible(kRanksInterrupted);
   const auto ends = launch_ranks({arguments.words, scenario.world.ranks, folder.path(), arguments.time_limit});
   // If a rank could not even begin, its process has said why.

@@ -249,7 +249,8 @@ class TextWriter {
   std::string checks() const {
     if (report_.checks.empty()) return "";
     std::vector<std::string> held;
-    for (const auto& [what, times] : report_.checks) held.push_back(fmt::format("{} (held {})", what, times == 1 ? "once" : fmt::format("{} times", times)));
+    for (const auto& [what, times] : report_.checks)
+      held.push_back(fmt::format("{} (held {})", what, times == 1 ? "once" : fmt::format("{} times", times)));
     return line(fmt::format("checks: {}", fmt::join(held, ", ")));
   }
 
