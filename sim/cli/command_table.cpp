@@ -73,7 +73,8 @@ constexpr OptionSpec kText{"--text", "PIECE", "submod_0", "print this piece's gr
 constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's graph instead, for Graphviz"};
 constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
 
-constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
+constexpr OperandSpec kScenario{"SCENARIO", "which scenario?",
+                                "a scenario file (TOML), or a program, which then has all defaults", Takes::scenario};
 constexpr OperandSpec kReports{
     "FILE", "which decision log, report or dumps?",
     "a decision log (run.rlog), a report.json, or the dumps of a job: files that end in a rank, or their folder",

@@ -21,7 +21,7 @@ struct Cleared {
   ~Cleared() { progress.clear(); }
 };
 
-// Suggests what the user may have meant by a scenario file that does not exist: a file beside it, or a program.
+// Suggests a file beside a scenario file that does not exist.
 std::string meant_by(const std::filesystem::path& file) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -33,9 +33,16 @@ std::string meant_by(const std::filesystem::path& file) {
   const auto name = file.filename().string();
   auto nearest = nearest_spelling(name, names);
   if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
-  if (!nearest.empty()) return fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
-  if (find_program(file.string()) == nullptr) return "";
-  return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
+  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
+}
+
+// The scenario in the file or, for the name of a program, this program with all defaults.
+sim::Scenario scenario_called(const std::string& name) {
+  if (find_program(name) != nullptr) return sim::parse_scenario(fmt::format("program = \"{}\"", name), name);
+  std::error_code error;
+  if (!std::filesystem::exists(name, error) && !error)
+    throw UsageError(fmt::format("{}: cannot be read: No such file or directory{}", name, meant_by(name)));
+  return sim::read_scenario(name);
 }
 
 // Refuses what only a simulation can do. Allows settings that a scenario for both modes may contain, such as [checks];
@@ -65,12 +72,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
     throw UsageError(fmt::format("{}: is a decision log, not a scenario; run it again with {} replay {}",
                                  arguments.operand, name_of(arguments.self), shell_word(arguments.operand)));
   }
-  std::error_code error;
-  if (!std::filesystem::exists(arguments.operand, error) && !error) {
-    throw UsageError(
-        fmt::format("{}: cannot be read: No such file or directory{}", arguments.operand, meant_by(arguments.operand)));
-  }
-  auto scenario = sim::read_scenario(arguments.operand);
+  auto scenario = scenario_called(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
   const auto& faults = arguments.faults;

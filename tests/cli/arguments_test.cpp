@@ -111,9 +111,6 @@ TEST_F(Arguments, WrongRanks_IsRefused) {
 
 TEST_F(Arguments, ScenarioThatIsNotThere_IsRefused) {
   refuses({"run", "a.toml"}, "a.toml: cannot be read: No such file or directory\n");
-  refuses({"run", "sum"},
-          "sum: cannot be read: No such file or directory; it is a program: a scenario is a file that says "
-          "program = \"sum\"\n");
   write_file(folder_ / "train.toml", "");
   for (const std::string name : {"train", "Train.toml", "trian.toml", "train.tml"})
     refuses({"run", name}, name + ": cannot be read: No such file or directory (did you mean \"train.toml\"?)\n");

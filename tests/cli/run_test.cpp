@@ -173,6 +173,15 @@ TEST_F(Run, OutputSwitches_LeaveFilesOutAndNoStaleOnes) {
   }
 }
 
+TEST_F(Run, NameOfAProgram_IsEnough) {
+  const auto finished = job({"run", "sum", "--ranks=3"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr(" program=sum ranks=3 seed=1 "));
+  EXPECT_EQ(last_line(finished.out), "replay: job replay rehearse-out/sum/run.rlog\n");
+  EXPECT_EQ(job({"replay", "rehearse-out/sum/run.rlog", "--quiet"}).exit_code, 0);
+  EXPECT_EQ(job({"sweep", "sum", "--ranks=3", "--seeds=1..3", "--quiet"}).exit_code, 0);
+}
+
 // `merge` would take them for ranks of the later run.
 TEST_F(Run, AfterARealRun_LeavesNoFilesOfItsRanks) {
   scenario("sum");

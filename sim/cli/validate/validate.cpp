@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <rehearse/job/program.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/job/launched.h>
@@ -155,7 +156,7 @@ int validate(const Arguments& arguments, Console& console) {
   // Make paths absolute, because the runs' own scenario files lie elsewhere.
   auto absolute = arguments;
   std::error_code ignored;
-  if (std::filesystem::exists(arguments.operand, ignored))
+  if (find_program(arguments.operand) == nullptr && std::filesystem::exists(arguments.operand, ignored))
     absolute.operand = std::filesystem::absolute(arguments.operand).string();
   const auto scenario = scenario_of(absolute);
   if (scenario.world.swarm.on) {
