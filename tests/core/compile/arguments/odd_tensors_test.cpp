@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include <rehearse/compile/compile.h>
 
@@ -189,6 +190,23 @@ TEST(OddTensors, BehindDenseOnes_RunAsInEagerMode) {
       }
     }
   }
+}
+
+// A graph has no tangents, so a call with one does not use the graph of a call without.
+TEST(OddTensors, TangentAfterACallWithoutOne_IsKept) {
+  const auto f = compile([](const at::Tensor& x) { return x * x; });
+  const at::Tensor x = at::arange(1, 4, at::kFloat);
+  EXPECT_THAT(f(x), BitEqual(x * x));
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  {
+    const at::Tensor dual = x.clone();
+    dual._set_fw_grad(at::ones({3}), level, false);
+    const at::Tensor tangent = f(dual)._fw_grad(level);
+    ASSERT_TRUE(tangent.defined());
+    EXPECT_THAT(tangent, BitEqual(2 * x));
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
+  EXPECT_THAT(f(x), BitEqual(x * x));
 }
 
 }  // namespace
