@@ -194,7 +194,7 @@ TEST(OddTensors, BehindDenseOnes_RunAsInEagerMode) {
 
 // A graph has no tangents, so a call with one does not use the graph of a call without.
 TEST(OddTensors, TangentAfterACallWithoutOne_IsKept) {
-  const auto f = compile([](const at::Tensor& x) { return x * x; });
+  auto f = compile([](const at::Tensor& x) { return x * x; });
   const at::Tensor x = at::arange(1, 4, at::kFloat);
   EXPECT_THAT(f(x), BitEqual(x * x));
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
