@@ -24,7 +24,7 @@ HOUSES = ("core", "fakes", "real", "sim")
 SOURCES_OF_UNIT = 24
 # The analyzer skips what the main file includes, unless the name of the main file says that the includes are sources.
 NAME_OF_UNIT = "UnifiedSource{}.cxx"
-ONLY_FOR_GCC = ("-c", "-Winvalid-pch", "-fno-gnu-unique")
+ONLY_FOR_GCC = ("-c", "-Werror", "-Winvalid-pch", "-fno-gnu-unique")
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
 FINDING = re.compile(r"^(\S+:\d+:\d+): (?:warning|error): .*( \[[\w.,-]+\])$", re.M)
 

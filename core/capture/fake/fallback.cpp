@@ -25,7 +25,7 @@ c10::List<Item> list_of_fakes(FakeMode& mode, const c10::List<Item>& items) {
   c10::List<Item> fakes;
   fakes.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Item item = items.get(i);
+    const Item& item = items.get(i);
     if constexpr (std::is_same_v<Item, at::Tensor>) {
       fakes.push_back(mode.fake_of(item));
     } else {
