@@ -30,7 +30,8 @@ constexpr std::string_view kRankFolder = "rank-";
 bool is_rank_folder(std::string_view name) {
   if (!name.starts_with(kRankFolder)) return false;
   name.remove_prefix(kRankFolder.size());
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !name.empty() && name.size() <= 9 &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::string cannot_be(const std::filesystem::path& path, std::string_view what, const std::string& why) {
@@ -133,14 +134,19 @@ void OutputFolder::set_aside_run_in(const std::filesystem::path& folder) {
   std::filesystem::remove(folder, ignored);
 }
 
-void OutputFolder::set_ranks_aside() {
+void OutputFolder::set_ranks_aside(int ranks) {
   std::error_code error;
   std::vector<std::filesystem::path> old;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
   }
   if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder_.string(), error.message()));
-  for (const auto& each : old) set_aside_run_in(each);
+  for (const auto& each : old) {
+    set_aside_run_in(each);
+    const bool is_of_run = std::stoi(each.filename().string().substr(kRankFolder.size())) < ranks;
+    if (!is_of_run && std::filesystem::exists(each, error))
+      throw UsageError(cannot_be(each, "removed", "it holds files that no run left"));
+  }
 }
 
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 
 #include "cli/death/pipe.h"
 #include "cli/grammar/seed_range.h"
@@ -24,8 +25,9 @@ class OutputFolder {
   void keep() noexcept;
   // Sets the files of a run in a folder of this folder aside, too, and removes that folder if nothing else is in it.
   void set_aside_run_in(const std::filesystem::path& folder);
-  // Does so for what an earlier run left in the folders of ranks. Throws UsageError.
-  void set_ranks_aside();
+  // Does so for what an earlier run left in the folders of ranks. Throws UsageError, also if the folder of a rank that
+  // is none of the first `ranks` has to stay: it would count as a rank of this run.
+  void set_ranks_aside(int ranks = std::numeric_limits<int>::max());
 
   const std::filesystem::path& path() const noexcept { return folder_; }
   std::filesystem::path log() const { return sim::log_in(folder_); }

@@ -176,6 +176,22 @@ TEST_F(RealRun, MoreRanksBefore_LeaveNothingBehind) {
   EXPECT_EQ(report_of("prints").ranks, 2);
 }
 
+// Such a folder would count as that of a rank.
+TEST_F(RealRun, FolderOfAnotherRankWithFilesOfTheUser_IsRefusedBeforeTheRun) {
+  scenario("prints");
+  const auto used = folder_ / "rehearse-out/prints";
+  std::filesystem::create_directories(used / "rank-7");
+  write_file(used / "rank-7/notes.txt", "mine");
+  write_file(used / "report.txt", "earlier");
+  const auto refused = job({"run", "prints.toml", "--with=gloo", "--quiet"});
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_EQ(refused.err,
+            "rehearse-out/prints/rank-7: cannot be removed: it holds files that no run left; --output=DIR or the "
+            "scenario's [output] directory names another folder\n");
+  EXPECT_EQ(read_file(used / "report.txt"), "earlier");
+  EXPECT_FALSE(std::filesystem::exists(used / "rank-0"));
+}
+
 TEST_F(RealRun, AFolderThatAnotherRunUses_IsRefusedAndLeftAlone) {
   scenario("prints");
   const auto used = folder_ / "rehearse-out/prints";

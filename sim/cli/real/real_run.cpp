@@ -202,7 +202,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   scenario.output.want_what_modes_share();
   const FolderLock lock(scenario.output.directory);
   OutputFolder folder(scenario.output.directory);
-  folder.set_ranks_aside();
+  folder.set_ranks_aside(scenario.world.ranks);
   const InterruptibleScope interruptible(kRanksInterrupted);
   const auto ends = launch_ranks({arguments.words, scenario.world.ranks, folder.path(), arguments.time_limit});
   // If a rank could not even begin, its process has said why.
