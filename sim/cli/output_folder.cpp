@@ -2,7 +2,6 @@
 #include "cli/output_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -26,13 +25,6 @@ namespace rehearse::cli {
 namespace {
 
 constexpr std::string_view kRankFolder = "rank-";
-
-bool is_rank_folder(std::string_view name) {
-  if (!name.starts_with(kRankFolder)) return false;
-  name.remove_prefix(kRankFolder.size());
-  return !name.empty() && name.size() <= 9 &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
 
 std::string cannot_be(const std::filesystem::path& path, std::string_view what, const std::string& why) {
   return fmt::format("{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another folder",
@@ -136,21 +128,29 @@ void OutputFolder::set_aside_run_in(const std::filesystem::path& folder) {
 
 void OutputFolder::set_ranks_aside(int ranks) {
   std::error_code error;
-  std::vector<std::filesystem::path> old;
+  std::vector<std::pair<int, std::filesystem::path>> old;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
+    if (const auto rank = rank_of_folder(entry.path().filename().string())) old.emplace_back(*rank, entry.path());
   }
   if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder_.string(), error.message()));
-  for (const auto& each : old) {
-    set_aside_run_in(each);
-    const bool is_of_run = std::stoi(each.filename().string().substr(kRankFolder.size())) < ranks;
-    if (!is_of_run && std::filesystem::exists(each, error))
-      throw UsageError(cannot_be(each, "removed", "it holds files that no run left"));
+  for (const auto& [rank, place] : old) {
+    set_aside_run_in(place);
+    if (rank >= ranks && std::filesystem::exists(place, error))
+      throw UsageError(cannot_be(place, "removed", "it holds files that no run left"));
   }
 }
 
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {
   return folder / fmt::format("{}{}", kRankFolder, rank);
+}
+
+std::optional<int> rank_of_folder(std::string_view name) {
+  if (!name.starts_with(kRankFolder)) return std::nullopt;
+  name.remove_prefix(kRankFolder.size());
+  int rank = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  if (error != std::errc() || fmt::format("{}", rank) != name) return std::nullopt;  // also refuses "rank-07"
+  return rank;
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder, Sharing sharing) {

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include "cli/death/pipe.h"
 #include "cli/grammar/seed_range.h"
@@ -42,6 +44,8 @@ class OutputFolder {
 
 // The folder of one rank of a real run.
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
+// Returns 7 for "rank-7"; nothing for other names.
+std::optional<int> rank_of_folder(std::string_view name);
 
 // Makes the folder and keeps its content. Throws UsageError, also if nothing can be written into it.
 void prepare_folder(const std::filesystem::path& folder);

@@ -2,7 +2,6 @@
 #include "cli/merge/merge_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <map>
@@ -155,22 +154,11 @@ MergedFiles merge_other_files(const path& folder, int ranks, const sim::OutputOp
 
 constexpr std::size_t kReportBytesMost = std::size_t{256} << 20;
 
-// Returns 7 for "rank-7"; nothing for other names.
-std::optional<int> rank_in(std::string_view name) {
-  constexpr std::string_view kPrefix = "rank-";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  int rank = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (error != std::errc() || fmt::format("{}", rank) != name) return std::nullopt;  // also refuses "rank-07"
-  return rank;
-}
-
 std::map<int, path> rank_folders_in(const path& folder) {
   std::map<int, path> folders;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (const auto rank = rank_in(entry.path().filename().string())) folders.emplace(*rank, entry.path());
+    if (const auto rank = rank_of_folder(entry.path().filename().string())) folders.emplace(*rank, entry.path());
   }
   if (error) throw MergeError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   if (!folders.empty()) return folders;
@@ -224,7 +212,7 @@ void require_same_run(const path& folder, int rank, const Report& report, int ot
 void require_of_rank(const path& folder, int rank, const Report& report) {
   if (report.files.empty()) return;
   const auto written_to = path(report.files.front()).parent_path().filename().string();
-  if (const auto other = rank_in(written_to); other && *other != rank) {
+  if (const auto other = rank_of_folder(written_to); other && *other != rank) {
     throw MergeError(fmt::format("{}: is of rank {}, not {}: folders have been renamed, or copied over each other",
                                  (rank_folder(folder, rank) / "report.json").string(), *other, rank));
   }
