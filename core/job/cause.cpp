@@ -20,6 +20,7 @@ constexpr std::array kKinds{
     KindRow{Cause::Kind::out_of_step, "out_of_step"},
     KindRow{Cause::Kind::ended_without, "ended_without"},
     KindRow{Cause::Kind::found_at_fault, "found_at_fault"},
+    KindRow{Cause::Kind::held_up, "held_up"},
 };
 
 constexpr bool kinds_follow_enum() {

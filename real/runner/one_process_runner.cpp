@@ -147,6 +147,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   record->unwaited = communicators.unwaited_calls();
   record->short_messages = communicators.short_messages();
   record->habits = communicators.remarks();
+  record->raced_groups = communicators.raced_groups();
   record->notes = communicators.notes();
   for (const auto& [text, ranks] : remarks.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
   record->check_remarks = remarks.lines();

@@ -153,9 +153,18 @@ std::optional<int> rank_of_folder(std::string_view name) {
   return rank;
 }
 
+Fd FolderLock::open_folder(const std::filesystem::path& folder) {
+  return Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+bool FolderLock::is_held(const std::filesystem::path& folder) {
+  const auto opened = open_folder(folder);
+  return flock(opened.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 FolderLock::FolderLock(const std::filesystem::path& folder, Sharing sharing) {
   make_folder(folder);
-  folder_ = Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  folder_ = open_folder(folder);
   if (flock(folder_.get(), (sharing == Sharing::parts ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw UsageError(cannot_be(folder, "used", "another run that is under way leaves its files there"));
 }

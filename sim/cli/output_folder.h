@@ -59,7 +59,12 @@ class FolderLock {
   enum class Sharing { none, parts };
   explicit FolderLock(const std::filesystem::path& folder, Sharing sharing = Sharing::none);
 
+  // True if another process holds the lock.
+  static bool is_held(const std::filesystem::path& folder);
+
  private:
+  static Fd open_folder(const std::filesystem::path& folder);
+
   Fd folder_;
 };
 

@@ -61,7 +61,7 @@ OpType type_of(std::string_view name) {
 }
 
 c10::DeviceType device_of(std::string_view backend) {
-  if (backend == "gloo" || backend == "mpi" || backend == "ucc") return c10::kCPU;
+  if (backend == "gloo" || backend == "mpi" || backend == "ucc" || backend == "simulation") return c10::kCPU;
   return backend == "xccl" ? c10::kXPU : c10::kCUDA;
 }
 

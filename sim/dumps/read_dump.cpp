@@ -188,6 +188,14 @@ std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups,
   return names;
 }
 
+// In such a file every call is named as NCCL's, because the tools accept no other. Returns what carried the tensors of
+// the run: "simulation", "gloo"; empty if the file does not say.
+std::string transport_of(const Field& whole) {
+  if (!whole.has("run") || !whole.at("run").has("transport")) return "";
+  const auto text = whole.at("run").at("transport").text();
+  return text.substr(0, text.find(' '));
+}
+
 }  // namespace
 
 bool is_of_all_ranks(const Field& whole) { return whole.has("groups") && whole.has("entries"); }
@@ -203,6 +211,7 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
   });
   const auto names = names_apart(groups, makers);
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = names[i];
+  const auto transport = transport_of(whole);
   std::vector<Dump> dumps;
   const auto of_ranks = whole.at("entries");
   if (of_ranks.items().empty()) of_ranks.wrong("a list of entries for each rank");
@@ -218,6 +227,7 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     for (auto& call : dump.calls) {
       const auto index = static_cast<std::size_t>(call.group_id);
       if (index < groups.size()) call.group = groups[index].name;
+      if (!transport.empty()) call.backend = transport;
     }
     settle(dump);
     dumps.push_back(std::move(dump));

@@ -156,6 +156,8 @@ void note_calls_left(const comm::Communicators& communicators, RunRecord& record
   record.unused_groups = communicators.unused_groups();
   record.unwaited = communicators.unwaited_calls();
   record.short_messages = communicators.short_messages();
+  record.habits = communicators.remarks();
+  record.raced_groups = communicators.raced_groups();
 }
 
 checks::AutomaticChecks automatic_checks_of(const WorldOptions& options) {
@@ -241,12 +243,11 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   record->notes = remarks.notes();
   record->check_remarks = state_checks.of_world().remarks();
   for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));
-  record->habits = communicators.remarks();
+  note_calls_left(communicators, *record);
   note_store_calls(*keys, options, *record);
   if (history) record->notes.merge(history->notes());
   for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
   record->static_threads = exec::static_threads();
-  note_calls_left(communicators, *record);
   if (memory) record->memory = memory->uses();
   if (faults) faults->leave(*record);
   return record;

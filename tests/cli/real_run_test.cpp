@@ -201,7 +201,10 @@ TEST_F(RealRun, AFolderThatAnotherRunUses_IsRefusedAndLeftAlone) {
   ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
   const auto refused = job({"run", "prints.toml", "--with=gloo", "--quiet"});
   const auto validate = job({"validate", "prints.toml", "--with=gloo", "--quiet"});
+  const auto merge = job({"merge", "rehearse-out/prints"});
   close(fd);
+  EXPECT_EQ(merge.exit_code, 64);
+  EXPECT_EQ(merge.err, "rehearse-out/prints: its run is under way, and merges its ranks itself at its end\n");
   EXPECT_EQ(refused.exit_code, 64);
   EXPECT_EQ(refused.err,
             "rehearse-out/prints: cannot be used: another run that is under way leaves its files there; --output=DIR "

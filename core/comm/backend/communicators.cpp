@@ -98,6 +98,7 @@ std::vector<UnwaitedCalls> Communicators::unwaited_calls() const { return world_
 std::vector<ShortMessages> Communicators::short_messages() const { return world_->short_messages.messages(); }
 const std::map<std::string, std::set<int>>& Communicators::remarks() const noexcept { return world_->habits.remarks(); }
 const std::map<std::string, std::set<int>>& Communicators::notes() const noexcept { return world_->habits.notes(); }
+const std::set<std::string>& Communicators::raced_groups() const noexcept { return world_->habits.raced_groups(); }
 
 exec::Wait Communicators::explain_wait(int rank) const {
   for (auto& call : pending(rank)) {

@@ -18,6 +18,7 @@ void Habits::shares_with_threads(int rank, const std::string& group, bool race) 
       "of its own",
       group);
   if (race) {
+    raced_groups_.insert(group);
     notes_.erase(text);
     remarks_[text].insert(rank);
   } else if (!remarks_.contains(text)) {

@@ -25,10 +25,13 @@ class Habits {
   // Reports show remarks() always, and notes() if the run failed.
   const Lines& remarks() const noexcept { return remarks_; }
   const Lines& notes() const noexcept { return notes_; }
+  // Groups whose threads do not take turns: on them, the order of a rank's calls says nothing about its program.
+  const std::set<std::string>& raced_groups() const noexcept { return raced_groups_; }
 
  private:
   Lines remarks_;
   Lines notes_;
+  std::set<std::string> raced_groups_;
   std::set<std::string> groups_with_two_labels_;
 };
 

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/merge/merge_folder.h"
+#include "cli/output_folder.h"
 #include "cli/sweep/junit.h"
 #include "cli/sweep/shard_file.h"
 #include "cli/sweep/sweep_page.h"
@@ -41,6 +42,8 @@ int merge(const Arguments& arguments, Console& console) {
   if (!arguments.junit.empty()) {
     throw UsageError(fmt::format("{}: has no shards of a sweep, and --junit is for those", arguments.operand));
   }
+  if (FolderLock::is_held(folder))
+    throw UsageError(fmt::format("{}: its run is under way, and merges its ranks itself at its end", arguments.operand));
   auto report = merged_report_of(folder, std::nullopt);
   report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
   sim::OutputOptions output;

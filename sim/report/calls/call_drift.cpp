@@ -145,7 +145,7 @@ std::vector<CallDrift> drifts_of(const RunRecord& record, Verdict verdict, const
     if (event.call_site == 0 || comm::is_point_to_point(type)) continue;
     const auto& group = log.group(event).name;
     const auto& lines = places.lines(log.call_site(event));
-    if (!groups.contains(group) || lines.empty()) continue;
+    if (!groups.contains(group) || record.raced_groups.contains(group) || lines.empty()) continue;
     auto& of_rank = calls[group][event.rank];
     // An index in the list is the number of a call only if all earlier calls are known.
     if (of_rank.size() + 1 == event.seq_id) of_rank.push_back({&event, &lines, type});

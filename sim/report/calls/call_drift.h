@@ -19,8 +19,9 @@ struct CallDrift {
 
 // Looks at the groups whose calls were not matched. Compares calls by the lines that made them, and finds ranks whose
 // calls, from some call on, equal the others' calls one or a few places later or earlier. In such a run, calls of one
-// kind were matched although they did not belong together, until a call failed. Empty if the verdict does not concern
-// calls (see calls_up_to_the_failure()), or if call sites were not captured.
+// kind were matched although they did not belong together, until a call failed. Leaves out groups on whose calls
+// threads race. Empty if the verdict does not concern calls (see calls_up_to_the_failure()), or if call sites were not
+// captured.
 std::vector<CallDrift> drifts_of(const RunRecord& record, Verdict verdict, const Places& places);
 
 }  // namespace rehearse::sim

@@ -300,6 +300,7 @@ class VerdictFinder {
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     diagnosis.headline.insert(0, unmatched_send(record_.pending, ends_));
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
+    if (!missing_ranks && failure.gave_up) begin_with(held_up(record_.faults, failure.gave_up->call));
   }
 
   void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/sim/fault.h>
 #include <rehearse_internal/comm/operation.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
@@ -65,6 +67,24 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   if (have_all_returned(wait.waits_for, ends))
     cause.causes.push_back({Cause::Kind::ended_without, wait.waits_for, wait.call});
   return cause;
+}
+
+CauseText held_up(const std::vector<FaultLine>& faults, const std::string& call) {
+  std::set<int> ranks;
+  std::vector<std::string> texts;
+  for (const FaultLine& fault : faults) {
+    const auto verb = parse_fault(fault.fault).verb;
+    if (verb != Fault::Verb::delay && verb != Fault::Verb::reorder) continue;
+    for (const auto& firing : fault.fired) {
+      if (firing.call != call) continue;
+      ranks.insert(firing.rank);
+      if (texts.empty() || texts.back() != fault.fault) texts.push_back(fault.fault);
+    }
+  }
+  if (ranks.empty()) return {};
+  const std::vector<int> all(ranks.begin(), ranks.end());
+  return {fmt::format("the data of {} in {} moved later ({}); ", describe_ranks(all), call, fmt::join(texts, ", ")),
+          {{Cause::Kind::held_up, all, call}}};
 }
 
 Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {

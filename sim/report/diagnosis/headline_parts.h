@@ -28,6 +28,10 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 // does not follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
+// If planned faults delayed what ranks sent in `call`: "the data of rank 0 in allreduce #3 on group "world" moved later
+// (delay rank=0 at=allreduce#3 for=31min); ". Otherwise empty.
+CauseText held_up(const std::vector<FaultLine>& faults, const std::string& call);
+
 // The ranks for which `rank` waited in a collective.
 struct Awaited {
   std::vector<int> came_late, others;

@@ -157,6 +157,7 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::deadlock:
     case Verdict::timeout:
     case Verdict::livelock:
+      if (auto delayed = ranks_of(report, Cause::Kind::held_up); !delayed.empty()) return delayed;
       if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_standstill(report);
     default:

@@ -100,6 +100,8 @@ std::string beginning_of(const Report& report, const std::vector<int>& culprits)
     return fmt::format("{}, out of step from {} on", ranks, cause->call);
   if (const auto* const cause = find(Cause::Kind::ended_without))
     return fmt::format("{}, which {} ended without {}", ranks, culprits.size() == 1 ? "has" : "have", cause->call);
+  if (const auto* const cause = find(Cause::Kind::held_up))
+    return fmt::format("{}, whose data in {} moved later", ranks, cause->call);
   const auto* const cause = find(Cause::Kind::threw);
   if (cause != nullptr && !cause->where.empty()) return fmt::format("{}, which threw at {}", ranks, cause->where);
   return "";

@@ -34,6 +34,7 @@ std::vector<std::string_view> unmeasured_keys(const Report& report) {
 Json run_facts(const Report& report) {
   return {{"program", report.program},
           {"seed", fmt::format("{:#x}", report.seed)},
+          {"transport", report.transport.empty() ? "simulation" : report.transport},
           {"verdict", to_string(report.verdict)},
           {"identity", fmt::format("{:#x}", report.identity)}};
 }

@@ -21,7 +21,8 @@ bool is_partial(const Report& report);
 // schedule of a report on dumps is "real".
 std::vector<std::string_view> unmeasured_keys(const Report& report);
 
-// The facts by which a file of a run says to which run it belongs: program, seed, verdict and identity.
+// The facts by which a file of a run says to which run it belongs: program, seed, verdict and identity. And what
+// carried its tensors: "simulation", or Report::transport.
 Json run_facts(const Report& report);
 
 }  // namespace rehearse::sim

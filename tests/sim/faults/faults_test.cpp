@@ -11,6 +11,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "faulty_world.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::test {
 namespace {
@@ -69,6 +70,15 @@ TEST(Fault, Delay_MovesTheDataLater) {
   const auto report = run({"delay rank=0 at=allreduce#3 for=2ms"});
   EXPECT_EQ(report.verdict, Verdict::ok);
   EXPECT_EQ(report.end_time, plain.end_time + milliseconds(2));
+}
+
+TEST(Fault, Delay_LongerThanTheTimeout_IsATimeoutOfThatRank) {
+  const auto report = run({"delay rank=0 at=allreduce#3 for=31min"});
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_TRUE(says(report, "the data of rank 0 in allreduce #3 on group \"world\" moved later (delay rank=0 "
+                           "at=allreduce#3 for=31min); rank "))
+      << report.headline;
+  EXPECT_EQ(sim::culprits_of(report), std::vector<int>{0});
 }
 
 TEST(Fault, DelayOfASend_MovesTheDataLater) {

@@ -50,7 +50,7 @@ TEST(ChromeTrace, EmptyRun_IsATraceThatNamesTheRanks) {
   EventLogMaker made(2);
   EXPECT_EQ(
       trace_text(made.log, report_of(2)),
-      R"({"displayTimeUnit":"ns","otherData":{"program":"lm_ddp","seed":"0x7","verdict":"OK","identity":"0xc0ffee"},"traceEvents":[
+      R"({"displayTimeUnit":"ns","otherData":{"program":"lm_ddp","seed":"0x7","transport":"simulation","verdict":"OK","identity":"0xc0ffee"},"traceEvents":[
 {"ph":"M","pid":0,"name":"process_name","args":{"name":"rank 0"}},
 {"ph":"M","pid":0,"name":"process_sort_index","args":{"sort_index":0}},
 {"ph":"M","pid":1,"name":"process_name","args":{"name":"rank 1"}},

@@ -35,7 +35,7 @@ TEST(FlightRecorder, GroupsOnceAndTheEntriesOfEachRank) {
   EXPECT_EQ(
       written(made.log, 3),
       R"({"version":"2.10",
-"run":{"program":"lm_ddp","seed":"0x7","verdict":"OK","identity":"0xc0ffee"},
+"run":{"program":"lm_ddp","seed":"0x7","transport":"simulation","verdict":"OK","identity":"0xc0ffee"},
 "groups":[
 {"name":"world","desc":"default_pg","ranks":[0,1,2]},
 {"name":"tensor_parallel","desc":"undefined","ranks":[1]}

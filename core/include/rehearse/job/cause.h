@@ -17,6 +17,7 @@ struct Cause {
     out_of_step,     // from `call` on, the ranks' calls are not those that they were matched with
     ended_without,   // the ranks ended and had never made `call`, in which another rank then timed out
     found_at_fault,  // a checker blames the ranks, in the headline; Report::findings is empty
+    held_up,         // all ranks had made `call`, and planned faults delayed what these ranks sent, until it timed out
   };
 
   Kind kind = Kind::threw;

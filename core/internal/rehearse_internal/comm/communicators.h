@@ -98,6 +98,8 @@ class Communicators final : public exec::WaitExplainer {
   // notes() if the run failed.
   const std::map<std::string, std::set<int>>& remarks() const noexcept;
   const std::map<std::string, std::set<int>>& notes() const noexcept;
+  // Groups on which several threads of a rank make collectives without taking turns.
+  const std::set<std::string>& raced_groups() const noexcept;
 
   // For a rank that waits for a future: describes the rank's oldest call in flight for which another rank is missing.
   // Assumes that ranks wait in the order of their calls, as DDP's reducer does for its buckets.

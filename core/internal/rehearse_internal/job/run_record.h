@@ -62,6 +62,7 @@ struct RunRecord {
   std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
+  std::set<std::string> raced_groups;  // as in Communicators::raced_groups()
   // By rank: the call by which the rank was polling the store, with pauses, when the world ended. Ranks that made a
   // call on a group since their first poll have no entry.
   std::map<int, exec::Wait> polls;
