@@ -21,6 +21,15 @@ constexpr std::array kKinds{
     KindRow{Cause::Kind::ended_without, "ended_without"},
     KindRow{Cause::Kind::found_at_fault, "found_at_fault"},
     KindRow{Cause::Kind::held_up, "held_up"},
+    KindRow{Cause::Kind::cut, "cut"},
+    KindRow{Cause::Kind::left_out, "left_out"},
+    KindRow{Cause::Kind::unmatched, "unmatched"},
+    KindRow{Cause::Kind::ended, "ended"},
+    KindRow{Cause::Kind::ring, "ring"},
+    KindRow{Cause::Kind::stuck, "stuck"},
+    KindRow{Cause::Kind::polls, "polls"},
+    KindRow{Cause::Kind::late, "late"},
+    KindRow{Cause::Kind::failed, "failed"},
 };
 
 constexpr bool kinds_follow_enum() {

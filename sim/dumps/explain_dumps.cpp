@@ -29,11 +29,11 @@ std::string transport_of(const std::vector<Dump>& dumps) {
 std::vector<Difference> differences_of(const JobDiagnosis& diagnosis, const Stacks& stacks) {
   std::vector<Difference> differences;
   if (const auto& creation = diagnosis.creations().mismatch)
-    differences.push_back(difference_of(*creation, [](const comm::Mismatch::Side&) { return std::string(); }));
+    differences.push_back(difference_of(*creation, [](const comm::Mismatch::Side&) { return Place(); }));
   for (const auto* const group : diagnosis.mismatches()) {
     const auto where = [&](const comm::Mismatch::Side& side) {
       const auto call = group->sides.find(side.rank);
-      return call == group->sides.end() ? std::string() : stacks.place(call->second.call->stack);
+      return call == group->sides.end() ? Place() : stacks.place(call->second.call->stack);
     };
     differences.push_back(difference_of(*group->mismatch, where));
   }
@@ -54,7 +54,8 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   const JobDiagnosis diagnosis(job, stacks);
   Report report;
   report.verdict = diagnosis.verdict();
-  report.headline = diagnosis.headline();
+  report.headline = diagnosis.headline().text;
+  report.causes = diagnosis.headline().causes;
   report.ranks = job.ranks();
   report.schedule = "real";
   report.version = REHEARSE_VERSION;

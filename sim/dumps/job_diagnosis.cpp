@@ -69,21 +69,22 @@ void JobDiagnosis::find_unknown() {
 void JobDiagnosis::find_verdict() {
   if (creations_.mismatch) {
     verdict_ = Verdict::mismatch;
-    headline_ = comm::to_string(*creations_.mismatch);
+    headline_.text = comm::to_string(*creations_.mismatch);
   } else if (!mismatches_.empty()) {
     verdict_ = Verdict::mismatch;
-    headline_ = comm::to_string(*mismatches_.front()->mismatch);
+    headline_.text = comm::to_string(*mismatches_.front()->mismatch);
   } else if (const auto uneven =
                  std::find_if(diagnoses_.begin(), diagnoses_.end(),
                               [](const GroupDiagnosis& diagnosis) { return !diagnosis.imbalance.empty(); });
              uneven != diagnoses_.end()) {
     verdict_ = Verdict::mismatch;
-    headline_ = uneven->imbalance;
+    headline_.text = uneven->imbalance;
   } else if (stands_in_.empty()) {
     const auto without = job_.without_dump();
-    headline_ = fmt::format("{}all {} calls in the dumps are complete", without.empty() ? "" : "as far as is known, ",
-                            job_.calls());
-    if (!without.empty()) headline_ += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
+    headline_.text = fmt::format("{}all {} calls in the dumps are complete",
+                                 without.empty() ? "" : "as far as is known, ", job_.calls());
+    if (!without.empty())
+      headline_.text += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
   } else {
     const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
     std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? describe_waits() : describe_stalled();
@@ -98,7 +99,8 @@ void JobDiagnosis::describe_waits() {
   }
   auto diagnosis = all.diagnose();
   verdict_ = Verdict::deadlock;
-  headline_ = std::move(diagnosis.headline) + last_calls(awaited());
+  headline_ = std::move(diagnosis.headline);
+  headline_.text += last_calls(awaited());
   wait_cycle_ = std::move(diagnosis.wait_cycle);
 }
 
@@ -120,9 +122,8 @@ std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
   std::vector<std::pair<std::string, std::vector<int>>> told;
   for (const int rank : ranks) {
     const auto last = this->last(rank);
-    const auto place = last ? stacks_.place(last->call->stack) : "";
-    const auto what =
-        last ? fmt::format("called last: {}{}{}", last->title, place.empty() ? "" : " at ", place) : "called nothing";
+    const auto place = last ? stacks_.place(last->call->stack).at() : "";
+    const auto what = last ? fmt::format("called last: {}{}", last->title, place) : "called nothing";
     const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == what; });
     if (same != told.end()) {
       same->second.push_back(rank);
@@ -165,7 +166,7 @@ std::string JobDiagnosis::crossed_groups() const {
 
 // Tells about the ranks that wait in the same call as the lowest rank that waits.
 void JobDiagnosis::describe_stalled() {
-  if (headline_ = crossed_groups(); !headline_.empty()) {
+  if (headline_.text = crossed_groups(); !headline_.text.empty()) {
     verdict_ = Verdict::deadlock;
     return;
   }
@@ -174,12 +175,12 @@ void JobDiagnosis::describe_stalled() {
   for (const auto& [rank, open] : stands_in_) {
     if (open->title == first.title) ranks.push_back(rank);
   }
-  const auto place = stacks_.place(first.call->stack);
+  const auto place = stacks_.place(first.call->stack).at();
   verdict_ = Verdict::timeout;
-  headline_ = fmt::format(
-      "{}{}{}: all its ranks called it{}, and on {} it has not ended; the fault probably "
+  headline_.text = fmt::format(
+      "{}{}: all its ranks called it{}, and on {} it has not ended; the fault probably "
       "lies below the calls (network, device, driver)",
-      first.title, place.empty() ? "" : " at ", place, first.seen ? " alike" : "", describe_ranks(ranks));
+      first.title, place, first.seen ? " alike" : "", describe_ranks(ranks));
 }
 
 const OpenCall* JobDiagnosis::stands_in(int rank) const {

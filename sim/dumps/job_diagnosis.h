@@ -13,6 +13,7 @@
 #include "dumps/group_creations.h"
 #include "dumps/group_history.h"
 #include "dumps/stacks.h"
+#include "report/ranks/cause_text.h"
 
 namespace rehearse::sim {
 
@@ -23,7 +24,7 @@ class JobDiagnosis {
   JobDiagnosis(const DumpedJob& job, const Stacks& stacks);
 
   Verdict verdict() const noexcept { return verdict_; }
-  const std::string& headline() const noexcept { return headline_; }
+  const CauseText& headline() const noexcept { return headline_; }
   const std::vector<std::string>& wait_cycle() const noexcept { return wait_cycle_; }
 
   // The groups with mismatches, ordered by the time of the mismatch.
@@ -63,7 +64,7 @@ class JobDiagnosis {
   std::map<int, std::string> unknown_;
   std::vector<const GroupDiagnosis*> mismatches_;
   Verdict verdict_ = Verdict::ok;
-  std::string headline_;
+  CauseText headline_;
   std::vector<std::string> wait_cycle_;
 };
 

@@ -50,11 +50,16 @@ std::size_t Stacks::add(Frames frames) {
   return entry->second;
 }
 
-std::string Stacks::place(std::size_t stack) const {
+Place Stacks::place(std::size_t stack) const {
   const auto& all = stacks_[stack];
-  if (all.empty()) return "";
+  if (all.empty()) return {};
   const auto own = std::find_if_not(all.begin(), all.end(), is_of_libraries);
-  return describe_frame(own == all.end() ? all.front() : *own);
+  const auto& frame = own == all.end() ? all.front() : *own;
+  Place place(describe_frame(frame));
+  place.file = frame.file;
+  place.line = frame.line;
+  place.function = frame.function;
+  return place;
 }
 
 std::vector<std::string> Stacks::lines(std::size_t stack) const {

@@ -21,9 +21,8 @@ class Stacks {
   std::size_t add(Frames frames);
   const Frames& frames(std::size_t stack) const { return stacks_[stack]; }
 
-  // The innermost place in the user's code, "train.py:41 in step". Without user code: the innermost frame. Empty if the
-  // dump holds no stack.
-  std::string place(std::size_t stack) const;
+  // The innermost place in the user's code. Without user code: the innermost frame. Empty if the dump holds no stack.
+  Place place(std::size_t stack) const;
 
   // Each frame with its whole path, as PyTorch's analyzer writes it: "step at train.py:41".
   std::vector<std::string> lines(std::size_t stack) const;

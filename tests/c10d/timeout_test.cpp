@@ -105,7 +105,7 @@ TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
           EXPECT_EQ(line.state, RankOutcome::blocked);
           EXPECT_EQ(line.waits_for, std::vector{0});
           EXPECT_EQ(line.at, kTimeZero);
-          EXPECT_THAT(line.where, StartsWith("timeout_test.cpp:")) << "rank " << rank;
+          EXPECT_THAT(line.where.text, StartsWith("timeout_test.cpp:")) << "rank " << rank;
         }
       }
     }

@@ -110,7 +110,7 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(report.verdict, Verdict::crashed);
   ASSERT_EQ(report.rank_lines.size(), 1u);
   EXPECT_EQ(report.rank_lines[0].rank, 2);
-  EXPECT_THAT(report.rank_lines[0].where, MatchesRegex("job.cpp:[0-9]+ in end_process"));
+  EXPECT_THAT(report.rank_lines[0].where.text, MatchesRegex("job.cpp:[0-9]+ in end_process"));
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
 }
 

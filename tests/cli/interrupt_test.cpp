@@ -80,7 +80,7 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     EXPECT_EQ(log.finished->report.verdict, Verdict::interrupted);
     for (const auto& line : log.finished->report.rank_lines) {
       EXPECT_THAT(line.state, ::testing::AnyOf(RankOutcome::blocked, RankOutcome::stopped));
-      EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
+      EXPECT_THAT(line.where.text, HasSubstr("job.cpp:"));
     }
     const auto explained = run_process(CLI_JOB, {"explain", "rehearse-out/forever/run.rlog"}, folder_);
     EXPECT_EQ(explained.exit_code, 130);

@@ -179,8 +179,8 @@ TEST(MergedReport, OfRanksWithAJobOutcome_HasItsVerdictAndTheirCallSites) {
                               {report_with_outcome(Verdict::mismatch, told, 2), ""}});
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_EQ(report.headline, told);
-  EXPECT_EQ(report.rank_lines[0].where, "train.cpp:0");
-  EXPECT_EQ(report.rank_lines[2].where, "train.cpp:2");
+  EXPECT_EQ(report.rank_lines[0].where.text, "train.cpp:0");
+  EXPECT_EQ(report.rank_lines[2].where.text, "train.cpp:2");
   EXPECT_EQ(report.operations, 6u);
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }

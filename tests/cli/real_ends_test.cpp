@@ -46,9 +46,9 @@ class RealEnds : public ::testing::Test {
     for (const int rank : {0, 1}) {
       const auto& line = report.rank_lines[static_cast<std::size_t>(rank)];
       EXPECT_EQ(line.waits_for, std::vector<int>{2});
-      EXPECT_THAT(line.where, came_back ? HasSubstr("") : HasSubstr("modes_job.cpp:"));
+      EXPECT_THAT(line.where.text, came_back ? HasSubstr("") : HasSubstr("modes_job.cpp:"));
     }
-    EXPECT_THAT(report.rank_lines[2].where, HasSubstr(" in stay_for_ever"));
+    EXPECT_THAT(report.rank_lines[2].where.text, HasSubstr(" in stay_for_ever"));
     EXPECT_THAT(read_file(folder_ / "rehearse-out/stuck/report.txt"), Not(HasSubstr("SIGKILL")));
   }
 
@@ -94,7 +94,7 @@ TEST_F(RealEnds, ASecondCtrlC_SaysWhereTheRankIsThatComputes) {
   const auto report = report_of("stuck");
   EXPECT_EQ(report.verdict, Verdict::interrupted);
   ASSERT_EQ(report.rank_lines.size(), 3u);
-  EXPECT_THAT(report.rank_lines[2].where, HasSubstr(" in stay_for_ever"));
+  EXPECT_THAT(report.rank_lines[2].where.text, HasSubstr(" in stay_for_ever"));
   EXPECT_THAT(read_file(folder_ / "rehearse-out/stuck/report.txt"), Not(HasSubstr("SIGKILL")));
 }
 
@@ -124,7 +124,7 @@ TEST_F(RealEnds, ASecondCtrlC_WhereNoRankIsInACall_SaysWhereEachIs) {
   for (const auto& line : report.rank_lines) {
     SCOPED_TRACE(line.rank);
     EXPECT_EQ(line.state, line.rank == 1 ? RankOutcome::stopped : RankOutcome::blocked);
-    EXPECT_THAT(line.where, HasSubstr(" in stay_for_ever"));
+    EXPECT_THAT(line.where.text, HasSubstr(" in stay_for_ever"));
     EXPECT_GT(line.at, kTimeZero);
   }
   EXPECT_EQ(report.operations, 0u);
@@ -137,7 +137,7 @@ TEST_F(RealEnds, CtrlC_WhereNoRankIsInACall_SaysWhereEachIs) {
   EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
   const auto report = report_of("all_stay");
   EXPECT_EQ(report.headline, "from outside: the run was interrupted");
-  for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr(" in stay_for_ever"));
+  for (const auto& line : report.rank_lines) EXPECT_THAT(line.where.text, HasSubstr(" in stay_for_ever"));
 }
 
 TEST_F(RealEnds, ARankThatWaitsForAKey_IsReportedWithTheKey) {
@@ -150,7 +150,7 @@ TEST_F(RealEnds, ARankThatWaitsForAKey_IsReportedWithTheKey) {
   const auto& line = report.rank_lines[2];
   EXPECT_EQ(line.state, RankOutcome::blocked);
   EXPECT_EQ(line.doing, "store wait for key \"never\", and did not return from its body after the job had ended");
-  EXPECT_THAT(line.where, HasSubstr("modes_job.cpp:"));
+  EXPECT_THAT(line.where.text, HasSubstr("modes_job.cpp:"));
   EXPECT_EQ(line.last, "barrier #1 on group \"world\"");
 }
 
@@ -196,7 +196,7 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
     const auto simulated = report_of("dies");
     ASSERT_EQ(run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_).exit_code, 1);
     EXPECT_EQ(report_of("dies").headline, simulated.headline);
-    EXPECT_EQ(report_of("dies").rank_lines[2].where, simulated.rank_lines[2].where);
+    EXPECT_EQ(report_of("dies").rank_lines[2].where.text, simulated.rank_lines[2].where.text);
   }
 }
 

@@ -140,7 +140,7 @@ TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
     const auto report = report_of("forever", seed);
     EXPECT_EQ(report.verdict, Verdict::interrupted);
     ASSERT_EQ(report.rank_lines.size(), 4u);
-    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
+    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where.text, HasSubstr("job.cpp:"));
   }
 }
 
@@ -166,7 +166,7 @@ TEST_F(TimeLimit, RunThatSwitchesForEver_LeavesAWholeReport) {
     EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: " + late + ": after "));
     const auto report = of_run();
     ASSERT_EQ(report.rank_lines.size(), 4u);
-    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
+    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where.text, HasSubstr("job.cpp:"));
   }
 }
 

@@ -17,12 +17,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/sim/flight_recorder.h>
 #include "dumps/explain_dumps.h"
 #include "dumps/read_dump.h"
 #include "entry.h"
+#include "json_schema.h"
 #include "report/writers/culprits.h"
 
 namespace corpus {
@@ -167,6 +170,26 @@ TEST(CorpusDumps, NameTheCulpritsOfTheRun_OrNone) {
                                                   << each.dumps.headline;
   }
   EXPECT_GT(told, 50);
+}
+
+// The schema describes every key of a report, and places are lines of files that a tool can open.
+TEST(ReportsOfTheCorpus, All_FollowTheSchema) {
+  std::ifstream in(REHEARSE_ROOT "/docs/report.schema.json");
+  const rehearse::test::JsonSchema schema(nlohmann::json::parse(in));
+  int places = 0;
+  for (const auto& each : all_answers()) {
+    for (const auto* const report : {&each.run, &each.dumps}) {
+      const auto json = nlohmann::json::parse(rehearse::sim::to_json(*report));
+      EXPECT_THAT(schema.errors_in(json), testing::IsEmpty()) << each.report;
+      for (const auto& line : json.at("rank_lines")) {
+        if (!line.contains("place") || report->dumps) continue;
+        ++places;
+        const auto file = line.at("place").at("file").get<std::string>();
+        EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(REHEARSE_ROOT) / file)) << line;
+      }
+    }
+  }
+  EXPECT_GT(places, 50);
 }
 
 // If a program's answer were missing, the table would count the program as one for which the analyzer names nobody.

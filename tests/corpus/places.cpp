@@ -9,20 +9,20 @@ namespace {
 
 template <class Sides>
 void add_places(const Sides& sides, std::vector<std::string>& places) {
-  for (const auto& side : sides) places.push_back(side.where);
+  for (const auto& side : sides) places.push_back(side.where.text);
 }
 
 std::vector<std::string> places_of(const rehearse::Report& report) {
   std::vector<std::string> places{report.headline};
   places.insert(places.end(), report.remarks.begin(), report.remarks.end());
-  for (const auto& line : report.rank_lines) places.push_back(line.where);
+  for (const auto& line : report.rank_lines) places.push_back(line.where.text);
   for (const auto& difference : report.differences) {
-    places.push_back(difference.first.where);
-    places.push_back(difference.second.where);
+    places.push_back(difference.first.where.text);
+    places.push_back(difference.second.where.text);
     add_places(difference.others, places);
   }
   for (const auto& call : report.call_places) add_places(call.sides, places);
-  for (const auto& line : report.call_counts) places.push_back(line.where);
+  for (const auto& line : report.call_counts) places.push_back(line.where.text);
   for (const auto& finding : report.findings) {
     places.push_back(finding.headline);
     places.insert(places.end(), finding.details.begin(), finding.details.end());

@@ -30,8 +30,8 @@ void expect_the_last_rank_missing(const World::Body& body, const std::string& fu
         EXPECT_EQ(line.state, RankOutcome::blocked);
         EXPECT_THAT(line.doing, StartsWith("allreduce #"));
         EXPECT_EQ(line.waits_for, std::vector{ranks - 1});
-        EXPECT_THAT(line.where, StartsWith("ddp_worlds.cpp:"));
-        EXPECT_THAT(line.where, HasSubstr(function));
+        EXPECT_THAT(line.where.text, StartsWith("ddp_worlds.cpp:"));
+        EXPECT_THAT(line.where.text, HasSubstr(function));
       }
     }
   }

@@ -35,7 +35,7 @@ TEST(CallersOfHelpers, CallLeftOut_NamesTheLineThatCalledTheHelper) {
   for (const int ranks : {2, 3, 8}) {
     const auto report = run_world(demo::leaves_out_a_helpers_call, ranks);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_THAT(report.rank_lines[0].where,
+    EXPECT_THAT(report.rank_lines[0].where.text,
                 MatchesRegex(kLine + "sync_mean, from " + kLine + "leaves_out_a_helpers_call"));
     ASSERT_EQ(report.last_events.size(), 2u);
     EXPECT_THAT(report.last_events[0], HasSubstr("in demo::sync_mean, from demo_programs.cpp:20 in demo::leaves"));
@@ -49,11 +49,14 @@ TEST(CallersOfHelpers, DifferentCalls_NameBothCallers) {
     const auto report = run_world(demo::calls_a_helper_with_another_shape, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::mismatch);
     ASSERT_EQ(report.differences.size(), 1u);
-    EXPECT_THAT(report.differences[0].first.where, HasSubstr("sync_mean, from demo_programs.cpp:30 in demo::calls"));
-    EXPECT_THAT(report.differences[0].second.where, HasSubstr("sync_mean, from demo_programs.cpp:28 in demo::calls"));
+    EXPECT_THAT(report.differences[0].first.where.text,
+                HasSubstr("sync_mean, from demo_programs.cpp:30 in demo::calls"));
+    EXPECT_THAT(report.differences[0].second.where.text,
+                HasSubstr("sync_mean, from demo_programs.cpp:28 in demo::calls"));
     ASSERT_EQ(report.call_places.size(), 1u);
     EXPECT_EQ(report.call_places[0].sequence, 1u);
-    EXPECT_THAT(report.call_places[0].sides[1].where, HasSubstr("sync_mean, from demo_programs.cpp:28 in demo::calls"));
+    EXPECT_THAT(report.call_places[0].sides[1].where.text,
+                HasSubstr("sync_mean, from demo_programs.cpp:28 in demo::calls"));
   }
 }
 
@@ -156,7 +159,7 @@ TEST(CallCounts, SkippedStep_IsCountedByLineAndRank) {
     ASSERT_FALSE(report.call_counts.empty());
     const auto& counts = report.call_counts[0];
     EXPECT_EQ(counts.group, "world");
-    EXPECT_EQ(counts.where, "demo_programs.cpp:108 in demo::skips_a_step");
+    EXPECT_EQ(counts.where.text, "demo_programs.cpp:108 in demo::skips_a_step");
     ASSERT_EQ(counts.sides.size(), 2u);
     EXPECT_EQ(counts.sides[0].times, 5u);
     EXPECT_THAT(counts.sides[0].ranks, ElementsAre(0, 2, 3));
@@ -176,7 +179,7 @@ TEST(CallCounts, UnderOk_WhereCallSitesWereAskedFor) {
   const auto report = World(options).run(demo::broadcasts_from_a_branch);
   EXPECT_EQ(report.verdict, Verdict::ok);
   ASSERT_EQ(report.call_counts.size(), 1u);
-  EXPECT_THAT(report.call_counts[0].where, MatchesRegex(kLine + "broadcasts_from_a_branch"));
+  EXPECT_THAT(report.call_counts[0].where.text, MatchesRegex(kLine + "broadcasts_from_a_branch"));
   ASSERT_EQ(report.call_counts[0].sides.size(), 2u);
   EXPECT_EQ(report.call_counts[0].sides[0].times, 3u);
   EXPECT_THAT(report.call_counts[0].sides[0].ranks, ElementsAre(0, 2));
@@ -187,7 +190,7 @@ TEST(CallCounts, UnderOk_WhereCallSitesWereAskedFor) {
 TEST(AsynchronousCalls, Deadlock_NamesTheCallsLineBesideTheWait) {
   const auto report = run_world(demo::waits_elsewhere_than_it_called, 2);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_THAT(report.rank_lines[0].where,
+  EXPECT_THAT(report.rank_lines[0].where.text,
               MatchesRegex("demo_programs.cpp:118 in .*, called at demo_programs.cpp:116 in .*"));
 }
 

@@ -31,14 +31,15 @@ TEST(WrongPrograms, RankOversleeps_ItsSleepIsWhereTheUserCalledIt) {
   EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a sleep at wrong_programs.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("rank 0 waited for it in allreduce #1 on group \"world\" until the timeout at "
                                         "1800 s; rank 1 never called allreduce #1 on group \"world\""));
-  EXPECT_THAT(report.rank_lines[1].where, MatchesRegex("wrong_programs.cpp:.* in wrong_programs::oversleeps"));
+  EXPECT_THAT(report.rank_lines[1].where.text, MatchesRegex("wrong_programs.cpp:.* in wrong_programs::oversleeps"));
   expect_golden_report(report, "oversleeps");
 }
 
 TEST(WrongPrograms, PeerThatDoesNotExist_TheErrorIsWhereTheUserCalled) {
   const auto report = run_world(sends_to_nobody, 2);
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
-  EXPECT_THAT(report.rank_lines[1].where, MatchesRegex("wrong_programs.cpp:.* in wrong_programs::sends_to_nobody"));
+  EXPECT_THAT(report.rank_lines[1].where.text,
+              MatchesRegex("wrong_programs.cpp:.* in wrong_programs::sends_to_nobody"));
   expect_golden_report(report, "sends_to_nobody");
 }
 
@@ -54,7 +55,7 @@ TEST(WrongPrograms, UnsetKey_TheRankThatWaitsForItIsNamedFirst) {
   const auto at_rest = run_world(waits_for_a_key_that_nobody_sets, 4);
   for (const auto& line : at_rest.rank_lines) {
     EXPECT_EQ(line.at, kTimeZero + std::chrono::microseconds(20)) << "rank " << line.rank;
-    EXPECT_THAT(line.where, MatchesRegex("wrong_programs.cpp:.*")) << "rank " << line.rank;
+    EXPECT_THAT(line.where.text, MatchesRegex("wrong_programs.cpp:.*")) << "rank " << line.rank;
   }
   expect_golden_report(at_rest, "waits_for_a_key");
 }
@@ -169,11 +170,11 @@ TEST(WrongPrograms, CallLeftOut_ThePlacesLeadToIt) {
     EXPECT_EQ(first.sequence, 4u);
     ASSERT_EQ(first.sides.size(), 2u);
     EXPECT_THAT(first.sides[0].ranks, ElementsAre(0, 1, 3));
-    EXPECT_THAT(first.sides[0].where, MatchesRegex("wrong_programs.cpp:[0-9]+ in wrong_programs::sum, from "
-                                                   "wrong_programs.cpp:110 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_THAT(first.sides[0].where.text, MatchesRegex("wrong_programs.cpp:[0-9]+ in wrong_programs::sum, from "
+                                                        "wrong_programs.cpp:110 in .*leaves_out_one_of_equal_calls"));
     EXPECT_THAT(first.sides[1].ranks, ElementsAre(2));
-    EXPECT_THAT(first.sides[1].where, MatchesRegex("wrong_programs.cpp:[0-9]+ in wrong_programs::sum, from "
-                                                   "wrong_programs.cpp:108 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_THAT(first.sides[1].where.text, MatchesRegex("wrong_programs.cpp:[0-9]+ in wrong_programs::sum, from "
+                                                        "wrong_programs.cpp:108 in .*leaves_out_one_of_equal_calls"));
     EXPECT_EQ(report.call_places[1].sequence, 5u);
   }
   expect_golden_report(run_world(leaves_out_one_of_equal_calls, 4), "leaves_out_one_of_equal_calls");
@@ -372,7 +373,7 @@ TEST(WrongPrograms, KeyThatAWorkerWaitsFor_IsNamed) {
                              "wrong_programs.cpp:.* in .*lambda; rank 0 waits for it in barrier #1 on "
                              "group \"world\""));
     EXPECT_THAT(report.rank_lines[1].doing, StartsWith("a condition variable"));
-    EXPECT_THAT(report.rank_lines[1].where,
+    EXPECT_THAT(report.rank_lines[1].where.text,
                 MatchesRegex("wrong_programs.cpp:.* in wrong_programs::waits_for_a_worker_that_waits_for_a_key"));
   }
 }

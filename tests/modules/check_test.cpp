@@ -34,8 +34,9 @@ TEST(ModuleInCheck, PlaceOfACall_IsTheSameForAllRanks) {
   const auto report = run({.ranks = 3, .faults = {parse_fault("hang rank=2 at=barrier#3")}}, counts);
   EXPECT_TRUE(has_verdict(report, Verdict::deadlock));
   EXPECT_TRUE(report.call_places.empty());
-  EXPECT_EQ(report.rank_lines[0].where, report.rank_lines[1].where);
-  EXPECT_NE(report.rank_lines[0].where.find("counters.cpp:"), std::string::npos) << report.rank_lines[0].where;
+  EXPECT_EQ(report.rank_lines[0].where.text, report.rank_lines[1].where.text);
+  EXPECT_NE(report.rank_lines[0].where.text.find("counters.cpp:"), std::string::npos)
+      << report.rank_lines[0].where.text;
 }
 
 }  // namespace

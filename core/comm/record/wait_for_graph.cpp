@@ -159,7 +159,7 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
 }
 
 std::string to_string(const WaitEdge& edge) {
-  const auto where = edge.where.empty() ? "" : " at " + edge.where;
+  const auto where = edge.where.at();
   if (!edge.or_any) return fmt::format("rank {} waits for rank {} ({}){}", edge.from, edge.to, edge.call, where);
   return fmt::format(
       "rank {} waits in {}{}; any other rank could end this wait, but rank {}, for example, is blocked, too", edge.from,

@@ -59,18 +59,28 @@ std::vector<Frame> user_frames_until(const std::vector<void*>& addresses, bool (
 
 bool has_line(const Frame& frame) { return !frame.file.empty(); }
 
-std::vector<std::string> lines_of(const std::vector<Frame>& frames) {
-  std::vector<std::string> lines;
+Place place_of(const Frame& frame) {
+  Place place(describe(frame));
+  place.file = frame.file;
+  place.line = frame.line;
+  place.function = frame.function;
+  return place;
+}
+
+std::vector<Place> places_of(const std::vector<Frame>& frames) {
+  std::vector<Place> places;
   auto rest = frames.begin();
-  if (rest == frames.end()) return lines;
-  lines.push_back(describe(*rest++));
+  if (rest == frames.end()) return places;
+  places.push_back(place_of(*rest++));
   if (const auto known = std::find_if(rest, frames.end(), has_line);
       !has_line(frames.front()) && known != frames.end()) {
-    lines.front() += ", from " + describe(*known);
+    auto text = places.front().text + ", from ";
+    places.front() = place_of(*known);
+    places.front().text.insert(0, text);
     rest = known + 1;
   }
-  for (; rest != frames.end(); ++rest) lines.push_back(describe(*rest));
-  return lines;
+  for (; rest != frames.end(); ++rest) places.push_back(place_of(*rest));
+  return places;
 }
 
 }  // namespace
@@ -106,11 +116,11 @@ std::vector<Frame> CallSite::user_frames() const {
   return user_frames_until(addresses_, [](const Frame&) { return false; });
 }
 
-std::vector<std::string> CallSite::user_lines() const { return lines_of(user_frames()); }
+std::vector<Place> CallSite::user_places() const { return places_of(user_frames()); }
 
-std::string CallSite::describe() const {
-  auto lines = lines_of(user_frames_until(addresses_, has_line));
-  return lines.empty() ? "" : std::move(lines.front());
+Place CallSite::place() const {
+  auto places = places_of(user_frames_until(addresses_, has_line));
+  return places.empty() ? Place() : std::move(places.front());
 }
 
 std::string CallSite::how_to_see_lines() const {

@@ -103,7 +103,7 @@ RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing)
   line.state = state;
   line.doing = std::move(doing);
   line.at = kTimeZero + VirtualDuration(crash.at_ns);
-  line.where = site_of(crash).describe();
+  line.where = site_of(crash).place();
   return line;
 }
 

@@ -43,7 +43,8 @@ int merge(const Arguments& arguments, Console& console) {
     throw UsageError(fmt::format("{}: has no shards of a sweep, and --junit is for those", arguments.operand));
   }
   if (FolderLock::is_held(folder))
-    throw UsageError(fmt::format("{}: its run is under way, and merges its ranks itself at its end", arguments.operand));
+    throw UsageError(
+        fmt::format("{}: its run is under way, and merges its ranks itself at its end", arguments.operand));
   auto report = merged_report_of(folder, std::nullopt);
   report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
   sim::OutputOptions output;

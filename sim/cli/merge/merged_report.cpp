@@ -251,6 +251,7 @@ class Merger {
                                           [](const auto& one, const auto& other) { return one.at < other.at; });
     auto waiting = ranks_in(first.call);
     std::erase_if(waiting, [&](int rank) { return std::binary_search(culprits.begin(), culprits.end(), rank); });
+    merged_.causes = {{Cause::Kind::late, culprits, first.call, {}, waiting}};
     set(Verdict::timeout, fmt::format("{} {} still on {} way; {} waited for {} in {} until the timeout at {}",
                                       describe_ranks(culprits), culprits.size() == 1 ? "was" : "were",
                                       culprits.size() == 1 ? "its" : "their", describe_ranks(waiting),
@@ -274,7 +275,8 @@ class Merger {
     for (const auto& wait : waits_) hopeless = hopeless && all.is_hopeless(wait.rank, merged_.rank_lines);
     auto diagnosis = all.diagnose();
     if (hopeless) {
-      set(Verdict::deadlock, diagnosis.headline);
+      set(Verdict::deadlock, std::move(diagnosis.headline.text));
+      merged_.causes = std::move(diagnosis.headline.causes);
       merged_.wait_cycle = std::move(diagnosis.wait_cycle);
       return true;
     }
@@ -298,7 +300,7 @@ class Merger {
     const auto& line = merged_.rank_lines[static_cast<std::size_t>(rank)];
     const auto stood = line.state == RankOutcome::returned ? std::string("had returned")
                        : line.where.empty()                ? std::string("did not come")
-                                                           : "was at " + line.where;
+                                                           : "was" + line.where.at();
     return fmt::format("; rank {} {}{}{}", rank, stood, who_waited_for(rank),
                        missing.size() > 1 ? fmt::format("; and {} more", missing.size() - 1) : "");
   }

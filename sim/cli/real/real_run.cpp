@@ -43,7 +43,7 @@ void add_end_of_body(const RankNote::Known& known, RankLine& line) {
   line.state = *known.ended;
   line.at = known.ended_at;
   line.doing = known.what;
-  line.where.clear();
+  line.where = {};
 }
 
 // Completes the report on the death of a process that was `rank`. Call this at the moment of the death: the rank's line

@@ -39,9 +39,9 @@ std::string without_other_numbers(const std::string& text) {
   return std::regex_replace(without_numbers(std::regex_replace(text, line, "$1L$2")), named, "$1$2");
 }
 
-std::string placed(const std::string& call, const std::string& where) {
+std::string placed(const std::string& call, const Place& where) {
   const auto text = without_numbers(call);
-  return where.empty() ? text : text + "  at " + where;
+  return where.empty() ? text : text + " " + where.at();
 }
 
 bool depends_on_more_than_the_seed(const Report& report) {
@@ -64,7 +64,7 @@ std::vector<std::string> culprit(const Report& report) {
   // is not.
   if (parts.empty() && report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
-      if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);
+      if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where.text);
     }
   }
   for (const auto state : {RankOutcome::failed, RankOutcome::blocked}) {

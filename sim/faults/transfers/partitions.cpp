@@ -4,11 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <rehearse_internal/formatting/rank_list.h>
-#include <rehearse_internal/sim/format_time.h>
-
 namespace rehearse::sim {
 namespace {
 
@@ -16,17 +11,6 @@ std::vector<char> members(const std::vector<int>& of, int ranks) {
   std::vector<char> is_in(static_cast<std::size_t>(ranks));
   for (const int rank : of) is_in[static_cast<std::size_t>(rank)] = 1;
   return is_in;
-}
-
-std::string between(const Fault& fault, int ranks) {
-  auto others = fault.from;
-  for (int rank = 0; fault.from.empty() && rank < ranks; ++rank) {
-    if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) others.push_back(rank);
-  }
-  const auto own = describe_ranks(fault.ranks), other = describe_ranks(others);
-  if (fault.way == Fault::Way::both) return fmt::format("between {} and {}", own, other);
-  const bool out = fault.way == Fault::Way::out;
-  return fmt::format("from {} to {}", out ? own : other, out ? other : own);
 }
 
 // The last firing whose cut still stood at `end`; null: none did.
@@ -136,7 +120,7 @@ bool Partitions::stops(const comm::Transfer& transfer, int sender) const {
   return any;
 }
 
-std::string standing_cuts(const std::vector<FaultLine>& lines, int ranks, VirtualTime end) {
+std::vector<StandingCut> standing_cuts(const std::vector<FaultLine>& lines, VirtualTime end) {
   std::vector<Fault> faults;
   for (const auto& line : lines) faults.push_back(parse_fault(line.fault));
   auto healed = kTimeZero;
@@ -144,15 +128,12 @@ std::string standing_cuts(const std::vector<FaultLine>& lines, int ranks, Virtua
     if (faults[i].verb != Fault::Verb::heal) continue;
     for (const auto& firing : lines[i].fired) healed = std::max(healed, firing.at);
   }
-  std::string text;
+  std::vector<StandingCut> cuts;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (faults[i].verb != Fault::Verb::partition) continue;
-    if (const auto* const firing = standing(lines[i], faults[i], healed, end)) {
-      text += fmt::format("the network is cut {} since {}; ", between(faults[i], ranks),
-                          firing->at == kTimeZero ? "the start" : format_time(firing->at));
-    }
+    if (const auto* const firing = standing(lines[i], faults[i], healed, end)) cuts.push_back({faults[i], firing->at});
   }
-  return text;
+  return cuts;
 }
 
 }  // namespace rehearse::sim

@@ -4,7 +4,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <rehearse/exec/time.h>
@@ -51,8 +50,11 @@ class Partitions {
   std::vector<std::function<void()>> healed_;
 };
 
-// Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
-// Empty: none stood. `lines` are the ledger of a run, and `ranks` is the size of its world.
-std::string standing_cuts(const std::vector<FaultLine>& lines, int ranks, VirtualTime end);
+struct StandingCut {
+  Fault fault;  // a partition
+  VirtualTime since{};
+};
+// The partitions that stood at `end`. `lines` are the ledger of a run.
+std::vector<StandingCut> standing_cuts(const std::vector<FaultLine>& lines, VirtualTime end);
 
 }  // namespace rehearse::sim

@@ -18,7 +18,7 @@ using comm::Event;
 
 struct CountedLine {
   std::uint32_t group = 0;
-  std::string where;
+  Place where;
   std::map<int, std::uint64_t> times;  // by rank
 };
 
@@ -28,9 +28,9 @@ class LineCounts {
 
   void add(const Event& event) {
     const auto [where, is_new_place] = places_known_.try_emplace(event.call_site);
-    if (is_new_place) where->second = places_.text(log_.call_site(event));
+    if (is_new_place) where->second = places_.place(log_.call_site(event));
     if (where->second.empty()) return;
-    const auto [line, is_new] = known_.try_emplace({event.pg_id, where->second}, lines_.size());
+    const auto [line, is_new] = known_.try_emplace({event.pg_id, where->second.text}, lines_.size());
     if (is_new) lines_.push_back({event.pg_id, where->second, {}});
     ++lines_[line->second].times[event.rank];
   }
@@ -59,7 +59,7 @@ class LineCounts {
  private:
   const comm::EventLog& log_;
   const Places& places_;
-  std::map<std::uint32_t, std::string> places_known_;  // by Event::call_site
+  std::map<std::uint32_t, Place> places_known_;  // by Event::call_site
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> known_;
   std::vector<CountedLine> lines_;
 };

@@ -123,7 +123,7 @@ class DriftText {
 
   std::string calls(const Drift& drift, const Calls& all) const {
     const auto& first = *all[drift.from].event;
-    const auto line = fmt::format("the {} at {}", log_.signature(first).name, places_.text(log_.call_site(first)));
+    const auto line = fmt::format("the {}{}", log_.signature(first).name, places_.place(log_.call_site(first)).at());
     return drift.apart == 1 ? line : fmt::format("{} calls from {} on", drift.apart, line);
   }
 

@@ -76,14 +76,16 @@ class DifferentPlaces {
     };
     while (std::all_of(all.begin(), all.end(), goes_on_alike)) ++depth;
     if (is_listed_elsewhere(call, depth)) return {};
-    std::map<std::string, std::vector<int>> ranks;
+    std::vector<CallPlaces::Side> sides;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& lines = *all[i];
       const auto differs = std::min(depth, lines.size() - 1);
-      ranks[differs == 0 ? lines[0] : lines[0] + ", from " + lines[differs]].push_back(call[i]->rank);
+      Place where = lines[0];
+      if (differs > 0) where.text += ", from " + lines[differs].text;
+      auto side = std::find_if(sides.begin(), sides.end(), [&](const auto& known) { return known.where == where; });
+      if (side == sides.end()) side = sides.insert(side, {{}, std::move(where)});
+      side->ranks.push_back(call[i]->rank);
     }
-    std::vector<CallPlaces::Side> sides;
-    for (auto& [where, of_side] : ranks) sides.push_back({std::move(of_side), where});
     std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
       return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size() : a.ranks < b.ranks;
     });

@@ -27,7 +27,7 @@ Difference::Side rest_of(const std::vector<comm::Mismatch::Side>& sides) {
 }  // namespace
 
 Difference difference_of(const comm::Mismatch& mismatch,
-                         c10::function_ref<std::string(const comm::Mismatch::Side& side)> where) {
+                         c10::function_ref<Place(const comm::Mismatch::Side& side)> where) {
   Difference difference;
   // A new_group() call has no group to name, because it has not made its group.
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;

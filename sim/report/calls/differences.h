@@ -12,6 +12,6 @@ namespace rehearse::sim {
 
 // A mismatch in the form that reports have. `where` returns the place of a side's call.
 Difference difference_of(const comm::Mismatch& mismatch,
-                         c10::function_ref<std::string(const comm::Mismatch::Side& side)> where);
+                         c10::function_ref<Place(const comm::Mismatch::Side& side)> where);
 
 }  // namespace rehearse::sim

@@ -45,11 +45,11 @@ std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdi
   const auto events = log.kept();
   // Go backwards, so that calls that are not shown need no text.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
-    const std::string where = places.text(log.call_site(*event));
+    const auto where = places.place(log.call_site(*event)).at();
     const std::string& note = log.note(*event);
     Line line{format_time(event->time_created),
               fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")",
-                          end_of(*event, record.outcome, verdict), where.empty() ? "" : "  at " + where),
+                          end_of(*event, record.outcome, verdict), where.empty() ? "" : " " + where),
               {}};
     const auto same = known.find({line.time, line.what});
     if (same == known.end() && lines.size() == kEventLinesShown) break;

@@ -18,7 +18,7 @@ std::vector<Difference::Side> sides_without(const std::vector<int>& ranks, const
     const auto* const last = record.events.last(rank);
     const auto text = last == nullptr ? fmt::format("{}, and made no other call", never)
                                       : fmt::format("{}; called last: {}", never, record.events.title(*last));
-    const auto where = last == nullptr ? "" : ends.places().text(record.events.call_site(*last));
+    const auto where = last == nullptr ? Place() : ends.places().place(record.events.call_site(*last));
     const auto same = std::find_if(sides.begin(), sides.end(), [&](const Difference::Side& side) {
       return side.fingerprint == text && side.where == where;
     });
@@ -42,7 +42,7 @@ void set_absent(Difference& difference, std::vector<Difference::Side> sides) {
 Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends) {
   Difference difference;  // has no group, because the group does not exist yet
   difference.first = {group.called_by, fmt::format("{} (\"{}\")", group.call, group.name),
-                      ends.places().text(group.where)};
+                      ends.places().place(group.where)};
   set_absent(difference, sides_without(group.missing, "never called it", record, ends));
   return difference;
 }

@@ -81,17 +81,15 @@ const FunctionRecord* of_name(const RunRecord& record, int rank, const std::stri
 
 // For example " and is in allreduce #7 on group "world" at train.cpp:8 in step", or " and has returned".
 std::string where_it_is(const RankLine& line, bool several) {
-  const auto at = line.where.empty() ? "" : " at " + line.where;
   if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) {
     return fmt::format(" and {} {}", several ? "have" : "has", to_string(line.state));
   }
-  return line.doing.empty() ? "" : fmt::format(" and {} in {}{}", several ? "are" : "is", line.doing, at);
+  return line.doing.empty() ? "" : fmt::format(" and {} in {}{}", several ? "are" : "is", line.doing, line.where.at());
 }
 
 std::string place_of_compile(const FunctionRecord& function, const Places& places) {
   if (function.doing() != FunctionRecord::Doing::Compiling) return "";
-  const auto where = places.text(function.compiles().back().where);
-  return where.empty() ? "" : " at " + where;
+  return places.place(function.compiles().back().where).at();
 }
 
 // Makes clauses such as "ranks 1-3 compile f ...". Ranks with the same text share a clause. Clauses are in the order in
@@ -156,8 +154,7 @@ CauseText cause_in(const CompilerCollective& collective, const RunRecord& record
 }
 
 std::string text_of(const compiler::Divergence& divergence, const Places& places) {
-  const auto where = places.text(divergence.where);
-  return to_string(divergence) + (where.empty() ? "" : " at " + where);
+  return to_string(divergence) + places.place(divergence.where).at();
 }
 
 // The ranks that wait for others, and the ranks for which they wait.
@@ -265,7 +262,7 @@ std::vector<std::string> graph_remarks(const RunRecord& record, const Places& pl
   };
   std::vector<std::string> remarks;
   for (const auto& difference : compiler::graph_differences(record.journal, sends_messages)) {
-    remarks.push_back(to_string(difference, [&](const auto& node) { return places.text(node.where); }) +
+    remarks.push_back(to_string(difference, [&](const auto& node) { return places.place(node.where).text; }) +
                       ". If this is on purpose, let a guard see the reason: an argument, or a watched number");
   }
   return remarks;

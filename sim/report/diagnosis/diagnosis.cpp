@@ -14,8 +14,6 @@
 #include <rehearse_internal/job/lost_rank.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "faults/transfers/partitions.h"
-#include "report/calls/call_drift.h"
 #include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
 #include "report/diagnosis/headline_parts.h"
@@ -33,28 +31,25 @@ class VerdictFinder {
 
   Diagnosis find() {
     verdict();
-    if (is_of_waits()) diagnosis_.headline.insert(0, left_by_the_ended());
-    // Earlier causes stand first. A wait or a mismatch may follow from a call that a rank left out long before, or from
-    // a function that a rank compiled alone. A wait may also follow from a group that a rank did not make.
-    const auto drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
-    if (!drifts.empty()) begin_with({drifts.front().text + "; ", {drifts.front().cause}});
-    diagnosis_.headline.insert(0, group_left_out());
-    begin_with(compile_cause(record_, ends_, diagnosis_.verdict));
-    begin_with(crash_before());
-    if (is_of_waits()) diagnosis_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
+    diagnosis_.drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
+    // A wait or a mismatch may follow from a call that a rank left out long before, or from a function that a rank
+    // compiled alone. A wait may also follow from a group that a rank did not make.
+    CauseText since = compile_cause(record_, ends_, diagnosis_.verdict);
+    since += group_left_out();
+    if (!diagnosis_.drifts.empty()) since += {diagnosis_.drifts.front().text + "; ", {diagnosis_.drifts.front().cause}};
+    since += left_by_the_ended();
+    since += diagnosis_.headline;
     // An exception that was unwinding a rank may have started everything. But if a rank's exception ended the world,
     // the exceptions of other ranks are not its cause.
     const bool others = diagnosis_.verdict == Verdict::rank_failed && !failures_.front().unwinding;
-    if (!others) begin_with(unwinding_first(record_, ends_.places()));
+    diagnosis_.headline = others ? CauseText() : unwinding_first(record_, ends_.places());
+    if (is_of_waits()) diagnosis_.headline += standing_cuts_text(record_.faults, options_.ranks, cut_until());
+    diagnosis_.headline += crash_before(since);
+    diagnosis_.headline += since;
     return std::move(diagnosis_);
   }
 
  private:
-  void begin_with(const CauseText& cause) {
-    diagnosis_.headline.insert(0, cause.text);
-    diagnosis_.causes.insert(diagnosis_.causes.begin(), cause.causes.begin(), cause.causes.end());
-  }
-
   const exec::RunOutcome& outcome() const { return record_.outcome; }
 
   void verdict() {
@@ -65,29 +60,30 @@ class VerdictFinder {
         return rank_failed(failures_.front());
       case exec::Ending::stopped:
         if (record_.mismatches.empty()) return found_at_fault(outcome().stop_reason, record_.blamed);
-        return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+        return set(Verdict::mismatch, {comm::to_string(record_.mismatches.front())});
       case exec::Ending::deadlock:
         return standstill();
       case exec::Ending::livelock:
         return livelock();
       case exec::Ending::step_budget:
         return set(Verdict::step_budget,
-                   fmt::format("{} between ranks{}; look for an endless loop there or, if the program needs more "
-                               "switches, raise [world] steps_max (WorldOptions::steps_max)",
-                               outcome().stop_reason, still_running(ends_.lines())));
+                   {fmt::format("{} between ranks{}; look for an endless loop there or, if the program needs more "
+                                "switches, raise [world] steps_max (WorldOptions::steps_max)",
+                                outcome().stop_reason, still_running(ends_.lines()))});
       case exec::Ending::interrupted:
         return interrupted();
     }
   }
 
-  void set(Verdict verdict, std::string headline) {
+  void set(Verdict verdict, CauseText headline) {
     diagnosis_.verdict = verdict;
     diagnosis_.headline = std::move(headline);
   }
 
   void found_at_fault(std::string headline, const std::vector<int>& ranks) {
-    set(Verdict::check_failed, std::move(headline));
-    if (!ranks.empty()) diagnosis_.causes.push_back({Cause::Kind::found_at_fault, ranks});
+    CauseText told{std::move(headline)};
+    if (!ranks.empty()) told.causes.push_back({Cause::Kind::found_at_fault, ranks});
+    set(Verdict::check_failed, std::move(told));
   }
 
   void interrupted() {
@@ -95,8 +91,8 @@ class VerdictFinder {
     const auto end = format_time(outcome().end_time);
     const auto when = is_real() ? fmt::format("at {} of real time", end)
                                 : fmt::format("after {} switches, at {} of virtual time", outcome().switches, end);
-    set(Verdict::interrupted,
-        fmt::format("{}{}; {} of {} ranks had returned", when, still_running(ends_.lines()), returned, options_.ranks));
+    set(Verdict::interrupted, {fmt::format("{}{}; {} of {} ranks had returned", when, still_running(ends_.lines()),
+                                           returned, options_.ranks)});
   }
 
   bool is_real() const { return options_.mode == Mode::real; }
@@ -106,10 +102,10 @@ class VerdictFinder {
     return std::find(std::begin(kOfWaits), std::end(kOfWaits), diagnosis_.verdict) != std::end(kOfWaits);
   }
 
-  // Names crashed ranks if the headline does not mention them yet, because all other ranks may wait for a call that a
-  // crash left under way.
-  CauseText crash_before() const {
-    if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return {};
+  // Names crashed ranks if the rest of the headline does not, because all other ranks may wait for a call that a crash
+  // left under way.
+  CauseText crash_before(const CauseText& rest) const {
+    if (!is_of_waits() || crashed().empty() || rest.has(Cause::Kind::crashed)) return {};
     std::vector<int> ranks;
     for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
     auto text = describe_ranks(ranks) + " crashed; ";
@@ -118,14 +114,17 @@ class VerdictFinder {
 
   // A rank that ended may have left a note why it never made the awaited call. Returns that note as text: "on rank 3 no
   // gradient came for ...; ".
-  std::string left_by_the_ended() const {
+  CauseText left_by_the_ended() const {
+    if (!is_of_waits()) return {};
     for (const auto& [text, of] : record_.notes) {
-      const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
-      const bool named =
-          diagnosis_.headline.find(ranks + (of.size() == 1 ? " has ended" : " have ended")) != std::string::npos;
-      if (named) return fmt::format("on {} {}; ", ranks, text);
+      const std::vector<int> ranks(of.begin(), of.end());
+      const auto& causes = diagnosis_.headline.causes;
+      const bool named = std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
+        return cause.kind == Cause::Kind::ended && cause.ranks == ranks;
+      });
+      if (named) return {fmt::format("on {} {}; ", describe_ranks(ranks), text)};
     }
-    return "";
+    return {};
   }
 
   // The time at which the wait in the headline ended.
@@ -135,14 +134,14 @@ class VerdictFinder {
   // The exceptions are calls that the program gave up, or left behind after a failure, and calls for which only crashed
   // ranks are missing.
   void returned() {
-    if (static_cast<int>(crashed().size()) == options_.ranks) return set(Verdict::crashed, "all ranks crashed");
+    if (static_cast<int>(crashed().size()) == options_.ranks) return set(Verdict::crashed, {"all ranks crashed"});
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up || call.left_behind || is_of_crashed(call.waits_for)) continue;
       diagnosis_.absence = absence_from(call, record_, ends_);
       return set(Verdict::mismatch, never_met(call));
     }
     if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
-    if (!record_.findings.empty()) return set(Verdict::check_failed, record_.findings.front().headline);
+    if (!record_.findings.empty()) return set(Verdict::check_failed, {record_.findings.front().headline});
     if (options_.compile_divergence == CompileDivergence::fail) {
       const auto alone = compile_remarks(record_, ends_.places());
       if (!alone.empty()) return found_at_fault(alone.front(), compiler::divergences(record_.journal).front().compiled);
@@ -150,12 +149,12 @@ class VerdictFinder {
     for (const auto& fault : record_.faults) {
       if (fault.why_not.empty() || fault.optional) continue;
       return set(Verdict::fault_not_fired,
-                 fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not));
+                 {fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not)});
     }
     set(Verdict::ok,
-        fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
-                    options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
-                    is_real() ? "real" : "virtual", given_up()));
+        {fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
+                     options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
+                     is_real() ? "real" : "virtual", given_up({}))});
   }
 
   const std::map<int, std::string>& crashed() const { return record_.crashed; }
@@ -171,39 +170,44 @@ class VerdictFinder {
   }
 
   // Describes a call that other ranks, or the receiver of a send, never made.
-  std::string never_met(const comm::PendingOperation& call) const {
+  CauseText never_met(const comm::PendingOperation& call) const {
     const auto place = ends_.place_of(call);
-    const auto where = place.empty() ? "" : " at " + place;
+    const auto where = place.at();
     const auto* const end =
         call.timed_out ? "it timed out, and the program never asked for its result" : "nobody waited for it";
     // A send that buffering has completed is over for the program, which may have waited for it.
     const bool has_completed = call.record_id == comm::Event::kNotRecorded;
     if (call.is_send) {
-      return fmt::format("{} of rank {}{} was never received{}{}", call.call, call.rank, where,
-                         has_completed ? "" : "; ", has_completed ? "" : end);
+      return {fmt::format("{} of rank {}{} was never received{}{}", call.call, call.rank, where,
+                          has_completed ? "" : "; ", has_completed ? "" : end),
+              {{Cause::Kind::unmatched, {call.rank}, call.call, place}}};
     }
-    return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
-                       describe_ranks(call.waits_for), end);
+    return {fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
+                        describe_ranks(call.waits_for), end),
+            {{Cause::Kind::left_out, call.waits_for, call.call, place, {call.rank}}}};
   }
 
-  std::string left_out(const comm::PendingGroup& group) {
+  CauseText left_out(const comm::PendingGroup& group) {
     diagnosis_.absence = absence_from(group, record_, ends_);
-    const auto where = ends_.places().text(group.where);
-    return fmt::format("{} (\"{}\"){}{} was called by {} and never by {}", group.call, group.name,
-                       where.empty() ? "" : " at ", where, describe_ranks(group.called_by),
-                       describe_ranks(group.missing));
+    const auto place = ends_.places().place(group.where);
+    return {fmt::format("{} (\"{}\"){} was called by {} and never by {}", group.call, group.name, place.at(),
+                        describe_ranks(group.called_by), describe_ranks(group.missing)),
+            {{Cause::Kind::left_out, group.missing, group.call, place, group.called_by}}};
   }
 
   // For example "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ". Takes the first group that
   // lacks a rank which has returned, or a rank for which a call on the group waits.
-  std::string group_left_out() {
-    if (!is_of_waits()) return "";
+  CauseText group_left_out() {
+    if (!is_of_waits()) return {};
     for (const auto& group : record_.pending_groups) {
       const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
       const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
-      if (for_good || is_awaited(group)) return left_out(group) + "; ";
+      if (!for_good && !is_awaited(group)) continue;
+      auto told = left_out(group);
+      told.text += "; ";
+      return told;
     }
-    return "";
+    return {};
   }
 
   bool is_awaited(const comm::PendingGroup& group) const {
@@ -216,11 +220,13 @@ class VerdictFinder {
   }
 
   // A program may catch a timeout and go on. The headline still mentions the call that the program gave up.
-  std::string given_up(const std::string& headline = "") const {
+  std::string given_up(const CauseText& headline) const {
     std::string text;
     int others = -1;
     for (const auto& call : record_.pending) {
-      const bool is_told = !headline.empty() && headline.find(call.call) != std::string::npos;
+      const auto& told = headline.causes;
+      const bool is_told =
+          std::any_of(told.begin(), told.end(), [&](const Cause& cause) { return cause.call == call.call; });
       if (!call.gave_up || call.waits_for.empty() || is_told || ++others > 0) continue;
       text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
                          describe_ranks(call.waits_for));
@@ -232,10 +238,10 @@ class VerdictFinder {
   // A rank's exception is the verdict unless it only follows from another cause. If calls do not match, some of them
   // throw, and if a rank waits for too long, its wait throws.
   void rank_failed(const exec::RankFailure& failure) {
-    if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+    if (!record_.mismatches.empty()) return set(Verdict::mismatch, {comm::to_string(record_.mismatches.front())});
     if (is_timeout(failure)) {
       outcome().hang.empty() ? timed_out(root_of_timeout(failure, failures_)) : standstill();
-      diagnosis_.headline += ended_by(outcome().failures.front());
+      diagnosis_.headline.text += ended_by(outcome().failures.front());
       return;
     }
     const bool is_counted = !record_.memory.empty() && is_a<c10::OutOfMemoryError>(failure);
@@ -243,10 +249,10 @@ class VerdictFinder {
                          : is_a<LostRankError>(failure) ? Verdict::crashed
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
-    const auto before = timeout_before(failure, record_, ends_);
-    set(verdict, fmt::format("rank {}: {}{}{}", failure.rank, gist_of(failure), before.text,
-                             other_failures(failure, failures_)));
-    diagnosis_.causes = before.causes;
+    auto told = failed(failure);
+    told += timeout_before(failure, record_, ends_);
+    told.text += other_failures(failure, failures_);
+    set(verdict, std::move(told));
   }
 
   // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
@@ -258,9 +264,18 @@ class VerdictFinder {
     auto diagnosis = all.diagnose();
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
-    if (diagnosis.headline.empty()) diagnosis.headline = outcome().stop_reason;
-    diagnosis.headline.insert(0, unmatched_send(record_.pending, ends_));
-    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
+    if (diagnosis.headline.text.empty()) diagnosis.headline.text = outcome().stop_reason;
+    auto told = unmatched_send(record_.pending, ends_);
+    told += diagnosis.headline;
+    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(told));
+  }
+
+  CauseText failed(const exec::RankFailure& failure) const {
+    return {fmt::format("rank {}: {}", failure.rank, gist_of(failure)),
+            {{Cause::Kind::failed,
+              {failure.rank},
+              failure.gave_up && is_timeout(failure) ? failure.gave_up->call : "",
+              ends_.places().place(failure.thrown_at)}}};
   }
 
   // A timeout fired although some rank could still go on. Nobody knows whether the missing ranks were late or would
@@ -278,7 +293,7 @@ class VerdictFinder {
     for (const auto& failed : failures_) {
       const auto* const wait = wait_behind(failed);
       if (wait == nullptr || wait->waits_for.empty()) continue;
-      all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
+      all.add({failed.rank, wait->call, wait->waits_for, ends_.places().place(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
     // In a real run, this process may not know the calls of the others.
@@ -290,23 +305,26 @@ class VerdictFinder {
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
     auto diagnosis = all.diagnose(hopeless ? std::nullopt : std::optional(until));
     if (!missing_ranks) {
-      diagnosis.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+      diagnosis.headline = failed(failure);
       const bool of_store = is_a<c10::DistStoreError>(failure);
       if (of_store) diagnosis.headline += all.others_on_the_way(failure.rank, until);
     }
     if (!hopeless && awaited.never_called && !awaited.others.empty())
-      diagnosis.headline += fmt::format("; {} never called {}", describe_ranks(awaited.others), failure.gave_up->call);
-    if (!hopeless && !missing_ranks) diagnosis.headline += given_up(diagnosis.headline);
+      diagnosis.headline += never_called(awaited.others, failure.gave_up->call, failure.rank);
+    if (!hopeless && !missing_ranks) diagnosis.headline.text += given_up(diagnosis.headline);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    diagnosis.headline.insert(0, unmatched_send(record_.pending, ends_));
-    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
-    if (!missing_ranks && failure.gave_up) begin_with(held_up(record_.faults, failure.gave_up->call));
+    CauseText told;
+    if (!missing_ranks && failure.gave_up) told = held_up(record_.faults, failure.gave_up->call);
+    told += unmatched_send(record_.pending, ends_);
+    told += diagnosis.headline;
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(told));
   }
 
   void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {
     set(Verdict::timeout,
-        fmt::format("{} came to {} only when the timeout at {} had ended the wait of rank {}", describe_ranks(ranks),
-                    failure.gave_up->call, format_time(failure.gave_up->at), failure.rank));
+        {fmt::format("{} came to {} only when the timeout at {} had ended the wait of rank {}", describe_ranks(ranks),
+                     failure.gave_up->call, format_time(failure.gave_up->at), failure.rank),
+         {{Cause::Kind::late, ranks, failure.gave_up->call, {}, {failure.rank}}}});
   }
 
   // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.
@@ -315,10 +333,11 @@ class VerdictFinder {
   // standstill.
   void livelock() {
     if (const auto& loop = outcome().failing_loop) {
-      const auto& where = ends_.line_of(loop->rank).where;
+      const auto& place = ends_.line_of(loop->rank).where;
       const auto last = loop->error.empty() ? "" : "; the last error: " + loop->error;
-      return set(Verdict::livelock, fmt::format("rank {} repeats failing calls forever{}{}: {}{}", loop->rank,
-                                                where.empty() ? "" : ", at ", where, outcome().stop_reason, last));
+      return set(Verdict::livelock, {fmt::format("rank {} repeats failing calls forever{}{}: {}{}", loop->rank,
+                                                 place.empty() ? "" : ",", place.at(), outcome().stop_reason, last),
+                                     {{Cause::Kind::polls, {loop->rank}, "", place}}});
     }
     const auto* const fiber = looking_fiber();
     if (fiber != nullptr && fiber->waits_for.empty()) return standstill_of_a_livelock();
@@ -335,8 +354,8 @@ class VerdictFinder {
 
   void standstill_of_a_livelock() {
     standstill();
-    if (diagnosis_.headline != outcome().stop_reason)
-      diagnosis_.headline += fmt::format(" ({})", outcome().stop_reason);
+    if (diagnosis_.headline.text != outcome().stop_reason)
+      diagnosis_.headline.text += fmt::format(" ({})", outcome().stop_reason);
   }
 
   // Prefers the fiber of the rank whose wait timed out last and began again; otherwise takes a fiber that waits for
@@ -350,11 +369,14 @@ class VerdictFinder {
     return waits_for_ranks;
   }
 
-  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const Place& where) {
     const auto* const repeats = outcome().last_time_out ? "repeats its wait for" : "polls";
-    set(Verdict::livelock, fmt::format("rank {} {} {} forever{}{}: {} {} that call ({})", rank, repeats, call,
-                                       where.empty() ? "" : ", at ", where, describe_ranks(waits_for),
-                                       absence_of(waits_for, ends_), outcome().stop_reason));
+    CauseText told{
+        fmt::format("rank {} {} {} forever{}{}: {} {} that call ({})", rank, repeats, call, where.empty() ? "" : ",",
+                    where.at(), describe_ranks(waits_for), absence_of(waits_for, ends_), outcome().stop_reason),
+        {{Cause::Kind::polls, {rank}, call, where}}};
+    if (have_all_returned(waits_for, ends_)) told.causes.push_back({Cause::Kind::ended, waits_for, call, {}, {rank}});
+    set(Verdict::livelock, std::move(told));
   }
 
   const WorldOptions& options_;

@@ -10,17 +10,19 @@
 #include <rehearse/sim/world_options.h>
 
 #include <rehearse_internal/job/run_record.h>
+#include "report/calls/call_drift.h"
+#include "report/ranks/cause_text.h"
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {
 
-// How a run ended, in one line.
+// How a run ended.
 struct Diagnosis {
   Verdict verdict = Verdict::ok;
-  std::string headline;                 // who caused it, where, and who waited
-  std::vector<Cause> causes;            // what the headline says about the beginning, earliest first
+  CauseText headline;                   // who caused it, where, and who waited; earlier causes stand first
   std::vector<std::string> wait_cycle;  // one line for each edge
   std::optional<Difference> absence;    // details if the headline is about a call that ranks never made
+  std::vector<CallDrift> drifts;        // the headline begins with the first
 };
 
 Diagnosis find_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends);

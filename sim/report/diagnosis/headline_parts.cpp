@@ -15,13 +15,14 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "faults/transfers/partitions.h"
 #include "report/ranks/rank_failure_text.h"
 
 namespace rehearse::sim {
 
 std::string still_running(const std::vector<RankLine>& lines) {
   constexpr std::size_t kPlacesShown = 3;
-  std::vector<std::pair<std::string, std::vector<int>>> places;
+  std::vector<std::pair<Place, std::vector<int>>> places;
   for (const RankLine& line : lines) {
     if (line.state != RankOutcome::stopped) continue;
     auto place =
@@ -33,8 +34,7 @@ std::string still_running(const std::vector<RankLine>& lines) {
   for (std::size_t i = 0; i < std::min(places.size(), kPlacesShown); ++i) {
     const auto& [where, ranks] = places[i];
     const auto* const verb = i > 0 ? "" : ranks.size() == 1 ? " was still running" : " were still running";
-    text +=
-        fmt::format("{}{}{}{}", i == 0 ? "; " : ", ", describe_ranks(ranks), verb, where.empty() ? "" : " at " + where);
+    text += fmt::format("{}{}{}{}", i == 0 ? "; " : ", ", describe_ranks(ranks), verb, where.at());
   }
   if (places.size() > kPlacesShown) text += ", others elsewhere";
   return text;
@@ -59,9 +59,9 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
     return call.rank == failure.rank && call.call == wait.call;
   });
-  const auto where = made == all.end() ? "" : ends.place_of(*made);
-  CauseText cause{fmt::format("; before that, at {}, rank {} timed out in {}{}{}", format_time(wait.at), failure.rank,
-                              wait.call, where.empty() ? "" : " at ", where)};
+  const auto where = made == all.end() ? "" : ends.place_of(*made).at();
+  CauseText cause{fmt::format("; before that, at {}, rank {} timed out in {}{}", format_time(wait.at), failure.rank,
+                              wait.call, where)};
   if (wait.waits_for.empty()) return cause;
   cause.text += fmt::format(": {} {} it", describe_ranks(wait.waits_for), absence_of(wait.waits_for, ends));
   if (have_all_returned(wait.waits_for, ends))
@@ -87,6 +87,31 @@ CauseText held_up(const std::vector<FaultLine>& faults, const std::string& call)
           {{Cause::Kind::held_up, all, call}}};
 }
 
+namespace {
+
+std::string ends_of_cut(const Fault& fault, int ranks) {
+  auto others = fault.from;
+  for (int rank = 0; fault.from.empty() && rank < ranks; ++rank) {
+    if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) others.push_back(rank);
+  }
+  const auto own = describe_ranks(fault.ranks), other = describe_ranks(others);
+  if (fault.way == Fault::Way::both) return fmt::format("between {} and {}", own, other);
+  const bool out = fault.way == Fault::Way::out;
+  return fmt::format("from {} to {}", out ? own : other, out ? other : own);
+}
+
+}  // namespace
+
+CauseText standing_cuts_text(const std::vector<FaultLine>& faults, int ranks, VirtualTime end) {
+  CauseText cuts;
+  for (const auto& [fault, since] : standing_cuts(faults, end)) {
+    cuts += {fmt::format("the network is cut {} since {}; ", ends_of_cut(fault, ranks),
+                         since == kTimeZero ? "the start" : format_time(since)),
+             {{Cause::Kind::cut, fault.ranks}}};
+  }
+  return cuts;
+}
+
 Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {
   const auto& log = record.events;
   const auto events = log.kept();
@@ -103,6 +128,11 @@ Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& rec
   for (const int each : wait.waits_for) (callers.contains(each) ? awaited.came_late : awaited.others).push_back(each);
   awaited.never_called = log.find(event->record_id) != nullptr;
   return awaited;
+}
+
+CauseText never_called(const std::vector<int>& ranks, const std::string& call, int waiting) {
+  return {fmt::format("; {} never called {}", describe_ranks(ranks), call),
+          {{Cause::Kind::left_out, ranks, call, {}, {waiting}}}};
 }
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {

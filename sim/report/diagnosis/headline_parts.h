@@ -32,6 +32,10 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
 // (delay rank=0 at=allreduce#3 for=31min); ". Otherwise empty.
 CauseText held_up(const std::vector<FaultLine>& faults, const std::string& call);
 
+// Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
+// Empty: none stood. `ranks` is the size of the world.
+CauseText standing_cuts_text(const std::vector<FaultLine>& faults, int ranks, VirtualTime end);
+
 // The ranks for which `rank` waited in a collective.
 struct Awaited {
   std::vector<int> came_late, others;
@@ -39,6 +43,9 @@ struct Awaited {
 };
 // Empty if `wait` is no collective, or if nobody knows. `record` must have the calls of all ranks.
 Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
+
+// "; rank 2 never called allreduce #3 on group "world"".
+CauseText never_called(const std::vector<int>& ranks, const std::string& call, int waiting);
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 

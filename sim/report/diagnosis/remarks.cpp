@@ -29,21 +29,21 @@ std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
 }
 
 std::string remark_of(const comm::ShortMessages& messages, const Places& places) {
-  const auto where = places.text(messages.where);
+  const auto where = places.place(messages.where).at();
   const bool each_once = messages.times == messages.ranks.size();
   return fmt::format(
-      "{} of {}{}{} got {} of {} elements{}: the other elements keep their old values, as with Gloo; NCCL needs a send "
+      "{} of {}{} got {} of {} elements{}: the other elements keep their old values, as with Gloo; NCCL needs a send "
       "and a receive of equal sizes",
-      messages.call, describe_ranks(messages.ranks), where.empty() ? "" : " at ", where, messages.received,
-      messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
+      messages.call, describe_ranks(messages.ranks), where, messages.received, messages.elements,
+      each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
 
 std::string remark_of(const comm::UnusedGroups& groups, const Places& places) {
-  const auto where = places.text(groups.where);
+  const auto where = places.place(groups.where).at();
   std::vector<std::string> names;
   for (const auto& name : groups.names) names.push_back('"' + name + '"');
   return fmt::format("no rank made a call on the group{} {}{}{}", names.size() == 1 ? "" : "s", some_names(names),
-                     where.empty() ? "" : ", made at ", where);
+                     where.empty() ? "" : ", made", where);
 }
 
 // Adds calls that ranks had in flight when other calls failed, and for which nobody waited any more. Such calls are
@@ -71,11 +71,11 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
 }
 
 std::string text_of(const exec::StaticThread& thread, const Places& places) {
-  const auto where = places.text(thread.where);
+  const auto where = places.place(thread.where).at();
   return fmt::format(
-      "rank {} started a thread{}{} while it initialised a static variable. All ranks of a simulation share that "
+      "rank {} started a thread{} while it initialised a static variable. All ranks of a simulation share that "
       "variable, but the thread belongs to this rank and ends with this world. Keep the object in ctx.local<T>()",
-      thread.rank, where.empty() ? "" : " at ", where);
+      thread.rank, where);
 }
 
 constexpr std::size_t kPlacesShown = 3;
@@ -83,7 +83,7 @@ constexpr std::size_t kPlacesShown = 3;
 // For example ": 16MiB at model.cpp:12 in forward, 8MiB elsewhere"; empty if no place is known.
 std::string taken_text(const RankMemory& use, const Places& places) {
   std::map<std::string, std::uint64_t> by_place;
-  for (const auto& taken : use.taken) by_place[places.text(taken.where)] += taken.bytes;
+  for (const auto& taken : use.taken) by_place[places.place(taken.where).text] += taken.bytes;
   std::uint64_t elsewhere = by_place[""];
   by_place.erase("");
   if (by_place.empty()) return "";
@@ -130,11 +130,6 @@ std::vector<Recovery> recoveries_of(const CheckpointJournal& journal) {
   return recoveries;
 }
 
-std::string at_text(const exec::CallSite& where, const Places& places) {
-  const std::string place = places.text(where);
-  return place.empty() ? "" : fmt::format(" at {}", place);
-}
-
 // For example "what rank 0 had saved in round 1 at train.cpp:41 in body".
 std::string source_text(const Restored& restored, const CheckpointJournal& journal, const Places& places) {
   const auto& all = journal.saved();
@@ -143,7 +138,7 @@ std::string source_text(const Restored& restored, const CheckpointJournal& journ
   });
   if (saved == all.end()) return fmt::format("what was saved in round {}", restored.saved_in.round);
   return fmt::format("what rank {} had saved in round {}{}", saved->rank, saved->in.round,
-                     at_text(saved->where, places));
+                     places.place(saved->where).at());
 }
 
 std::string steps_text(std::int64_t steps) { return fmt::format("{} step{}", steps, steps == 1 ? "" : "s"); }
@@ -170,9 +165,9 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
     if (headline.find(calls.call) != std::string::npos) continue;
     std::vector<int> ranks;
     for (const auto& rank : calls.ranks) ranks.push_back(rank.rank);
-    const auto where = places.text(calls.where);
-    remarks.push_back(fmt::format("nobody waited for {} of {}{}{}{}", calls.call, describe_ranks(ranks),
-                                  where.empty() ? "" : " at ", where, times_text(calls.ranks)));
+    const auto where = places.place(calls.where).at();
+    remarks.push_back(fmt::format("nobody waited for {} of {}{}{}", calls.call, describe_ranks(ranks), where,
+                                  times_text(calls.ranks)));
   }
   for (const auto& messages : record.short_messages) remarks.push_back(remark_of(messages, places));
   if (!failed) {
@@ -239,7 +234,7 @@ std::vector<std::string> recovery_remarks(const RunRecord& record, const Places&
   for (std::size_t i = hidden; i < recoveries.size(); ++i) {
     const Restored& first = recoveries[i].first;
     lines.push_back(fmt::format("{} resumed in round {}{} after {}, from {}", describe_ranks(recoveries[i].ranks),
-                                first.in.round, at_text(first.where, places), steps_text(first.steps),
+                                first.in.round, places.place(first.where).at(), steps_text(first.steps),
                                 source_text(first, record.checkpoints, places)));
   }
   const auto& without = *record.without_faults;

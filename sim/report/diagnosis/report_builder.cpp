@@ -38,7 +38,7 @@ void add_last_operations(const RunRecord& record, const Places& places, Report& 
     const auto* const last = events.last_completed(line.rank);
     if (last == nullptr) continue;
     line.last = events.title(*last);
-    if (line.where.empty()) line.last_where = places.text(events.call_site(*last));
+    if (line.where.empty()) line.last_where = places.place(events.call_site(*last));
   }
   report.last_events = last_event_lines(record, report.verdict, places);
 }
@@ -88,8 +88,8 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
   const RankOutcomes ends(options.ranks, record, places);
   auto diagnosis = find_verdict(options, record, ends);
   report.verdict = diagnosis.verdict;
-  report.headline = std::move(diagnosis.headline);
-  report.causes = std::move(diagnosis.causes);
+  report.headline = std::move(diagnosis.headline.text);
+  report.causes = std::move(diagnosis.headline.causes);
   report.wait_cycle = std::move(diagnosis.wait_cycle);
   report.stuck_since = stuck_since(record.outcome, report.verdict);
   report.rank_lines = ends.lines();
@@ -97,23 +97,20 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
   if (options.mode == Mode::real) add_waits_given_up(record, report);
   for (const auto& mismatch : record.mismatches) {
     report.differences.push_back(
-        difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.text(side.where); }));
+        difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.place(side.where); }));
   }
   if (report.verdict != Verdict::ok) add_last_operations(record, places, report);
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
-  const auto drifts = drifts_of(record, report.verdict, places);
-  for (const auto& drift : drifts) {
-    if (report.headline.find(drift.text) == std::string::npos) report.remarks.push_back(drift.text);
-  }
+  for (std::size_t i = 1; i < diagnosis.drifts.size(); ++i) report.remarks.push_back(diagnosis.drifts[i].text);
   report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
   for (auto& text : recovery_remarks(record, places)) report.remarks.push_back(std::move(text));
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   for (auto& text : real_remarks(options)) report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);
-  if (report.hint.empty() && drifts.empty()) report.hint = hint_at_labels(report, record);
+  if (report.hint.empty() && diagnosis.drifts.empty()) report.hint = hint_at_labels(report, record);
   report.findings = record.findings;
   report.faults = record.faults;
   if (lacks_places != nullptr) *lacks_places = places.lacks_places();

@@ -24,22 +24,26 @@ constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 
 using comm::WaitEdge;
 
-std::string ring(const std::vector<WaitEdge>& cycle) {
+CauseText ring(const std::vector<WaitEdge>& cycle) {
   std::vector<std::string> ranks, calls;
+  CauseText told;
   for (const WaitEdge& edge : cycle) {
+    told.causes.push_back({Cause::Kind::ring, {edge.from}, edge.call, edge.where});
     if (ranks.size() < kRingShown) ranks.push_back(std::to_string(edge.from));
     if (calls.size() < kEdgesShown) calls.push_back(fmt::format("rank {} in {}", edge.from, edge.call));
   }
   if (ranks.size() < cycle.size()) ranks.emplace_back("...");
   if (calls.size() < cycle.size()) calls.emplace_back("...");
-  return fmt::format("ranks {} -> {} wait for each other: {}", fmt::join(ranks, " -> "), cycle.front().from,
-                     fmt::join(calls, ", "));
+  told.text = fmt::format("ranks {} -> {} wait for each other: {}", fmt::join(ranks, " -> "), cycle.front().from,
+                          fmt::join(calls, ", "));
+  return told;
 }
 
 // Ranks in the same call at the same place form one cause.
 struct CommonEnd {
   std::vector<int> ranks;
-  std::string call, where;
+  std::string call;
+  Place where;
   exec::Wait::Kind kind = exec::Wait::Kind::other;
   bool polls = false;  // in the call, which is empty if it is unknown
   std::vector<WaitEdge> held_up;
@@ -51,16 +55,16 @@ class DeadEnds {
   DeadEnds(const std::map<int, exec::Wait>& polling, std::optional<VirtualTime> until)
       : polling_(polling), until_(until) {}
 
-  std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
+  std::vector<CauseText> texts(const std::vector<comm::DeadEnd>& ends) const {
     const auto causes = causes_of(ends);
-    std::vector<std::string> texts;
+    std::vector<CauseText> texts;
     for (const CommonEnd& cause : causes) {
       if (texts.size() == kCausesShown) break;
-      texts.push_back(text(cause));
-      if (texts.size() == 1 && !cause.held_up.empty()) texts.back() += "; " + held_up(cause);
+      texts.push_back({text(cause), {fact(cause)}});
+      if (texts.size() == 1 && !cause.held_up.empty()) texts.back().text += "; " + held_up(cause);
     }
     if (texts.size() < causes.size())
-      texts.push_back(fmt::format("ranks in {} more places", causes.size() - texts.size()));
+      texts.push_back({fmt::format("ranks in {} more places", causes.size() - texts.size())});
     return texts;
   }
 
@@ -84,6 +88,16 @@ class DeadEnds {
     return causes;
   }
 
+  static Cause fact(const CommonEnd& cause) {
+    std::set<int> waiting;
+    for (const WaitEdge& edge : cause.held_up) waiting.insert(edge.from);
+    return {cause.polls ? Cause::Kind::polls : Cause::Kind::stuck,
+            cause.ranks,
+            cause.call,
+            cause.where,
+            {waiting.begin(), waiting.end()}};
+  }
+
   std::string text(const CommonEnd& cause) const {
     const bool one = cause.ranks.size() == 1;
     std::string doing;
@@ -101,7 +115,7 @@ class DeadEnds {
       }
     }
     if (cause.kind == exec::Wait::Kind::key) doing += until_ ? ", which was not set," : ", which is not set,";
-    if (!cause.where.empty()) doing += " at " + cause.where;
+    doing += cause.where.at();
     if (doing.ends_with(',')) doing.pop_back();
     return describe_ranks(cause.ranks) + " " + doing;
   }
@@ -138,9 +152,8 @@ class DeadEnds {
 // for it in barrier #2 on group "world"". `polling`: ranks that poll, and the call with which each polls (empty:
 // unknown). `until`: the time at which a timeout ended the waits ("rank 2 was still in a sleep at ..."); nothing: the
 // waits last forever.
-std::vector<std::string> texts_of_dead_ends(const std::vector<comm::DeadEnd>& ends,
-                                            const std::map<int, exec::Wait>& polling,
-                                            std::optional<VirtualTime> until) {
+std::vector<CauseText> texts_of_dead_ends(const std::vector<comm::DeadEnd>& ends,
+                                          const std::map<int, exec::Wait>& polling, std::optional<VirtualTime> until) {
   return DeadEnds(polling, until).texts(ends);
 }
 
@@ -176,47 +189,53 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks
 
 // Says why none of these ranks came: "rank 3 crashed and will never come". Or says why nobody knows whether any of them
 // came. Empty if neither applies to all of them.
-std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
+CauseText Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
   };
-  if (all_in(crashed_)) return describe_ranks(ranks) + " crashed and will never come";
-  if (!all_in(unknown_)) return "";
+  if (all_in(crashed_))
+    return {describe_ranks(ranks) + " crashed and will never come", {{Cause::Kind::crashed, ranks}}};
+  if (!all_in(unknown_)) return {};
   std::map<std::string, std::vector<int>> ranks_by_reason;
   for (const int rank : ranks) ranks_by_reason[unknown_.at(rank)].push_back(rank);
   std::vector<std::string> reasons;
   for (const auto& [reason, of] : ranks_by_reason) reasons.push_back(describe_ranks(of) + " " + reason);
-  return fmt::format("{}, so it is not known whether {} came", fmt::join(reasons, " and "),
-                     ranks.size() == 1 ? "it" : "they");
+  return {fmt::format("{}, so it is not known whether {} came", fmt::join(reasons, " and "),
+                      ranks.size() == 1 ? "it" : "they")};
 }
 
 // Describes a call that some ranks made while others have ended. Either the ended ranks left out the call, or the
 // callers made one call too many; the record does not tell which. The smaller side comes first, because most programs
 // are right on most ranks. Describes only the first such call, because further ones usually follow from it.
-std::string Standstill::describe_missing(const std::vector<comm::WaitEdge>& on_ended) const {
+CauseText Standstill::describe_missing(const std::vector<comm::WaitEdge>& on_ended) const {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
-  std::map<int, std::string> waiting;  // each waiting rank with its place
+  std::map<int, Place> waiting;  // each waiting rank with its place
   for (const WaitEdge& edge : on_ended) {
     if (edge.call != call) continue;
     missing.insert(edge.to);
     waiting.try_emplace(edge.from, edge.where);
   }
+  std::vector<int> callers;
+  for (const auto& [rank, place] : waiting) callers.push_back(rank);
+  const auto& where = waiting.begin()->second;
   const std::vector<int> ranks(missing.begin(), missing.end());
-  if (const auto why = absent_for_good(ranks); !why.empty()) return fmt::format("{}: {}", call, why);
+  if (auto absent = absent_for_good(ranks); !absent.text.empty()) {
+    for (Cause& cause : absent.causes) cause = {cause.kind, ranks, call, where, callers};
+    absent.text.insert(0, call + ": ");
+    return absent;
+  }
+  const Cause ended{Cause::Kind::ended, ranks, call, where, callers};
   const auto* const what = others_ == OtherRanks::ended ? "ended and will never come" : "not come";
   if (waiting.size() < missing.size()) {
-    std::vector<int> callers;
-    for (const auto& [rank, place] : waiting) callers.push_back(rank);
-    const std::string& where = waiting.begin()->second;
-    return fmt::format("{} wait{} in {}{} for {}, which have {}", describe_ranks(callers),
-                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where, describe_ranks(ranks),
-                       what);
+    return {fmt::format("{} wait{} in {}{} for {}, which have {}", describe_ranks(callers),
+                        callers.size() == 1 ? "s" : "", call, where.at(), describe_ranks(ranks), what),
+            {ended}};
   }
-  return fmt::format("{}: {} {} {}", call, describe_ranks(ranks), ranks.size() == 1 ? "has" : "have", what);
+  return {fmt::format("{}: {} {} {}", call, describe_ranks(ranks), ranks.size() == 1 ? "has" : "have", what), {ended}};
 }
 
-void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
+void Standstill::add(const exec::BlockedFiber& fiber, Place where) {
   // If nothing more is known about a poll, the poll itself is not worth mentioning.
   if (fiber.polls && fiber.waits_for.empty()) {
     exec::Wait& polled = polling_[fiber.rank] = fiber;
@@ -237,7 +256,7 @@ void Standstill::add(comm::BlockedCall call) {
 Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Diagnosis diagnosis;
-  std::vector<std::string> causes;
+  std::vector<CauseText> causes;
   // Waits that can never end come first: waits for ended ranks, then a cycle. Dead ends come last: their waits depend
   // on no known rank, and merely did not end.
   if (!analysis.on_ended.empty()) causes.push_back(describe_missing(analysis.on_ended));
@@ -254,8 +273,11 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
-  diagnosis.headline =
-      fmt::format("{}{}", fmt::join(causes, "; also, perhaps because of that, "), shared_by_ranks(analysis));
+  for (const auto& cause : causes) {
+    if (!diagnosis.headline.text.empty()) diagnosis.headline.text += "; also, perhaps because of that, ";
+    diagnosis.headline += cause;
+  }
+  diagnosis.headline.text += shared_by_ranks(analysis);
   return diagnosis;
 }
 
@@ -283,12 +305,15 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
 }
 
 // Does not say which ranks wait for the named ranks, because those waits did not cause this timeout.
-std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
+CauseText Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
   for (auto& end : ends) end.held_up.clear();
-  std::string all;
-  for (const auto& text : texts_of_dead_ends(ends, polling_, until)) all += "; " + text;
+  CauseText all;
+  for (auto& told : texts_of_dead_ends(ends, polling_, until)) {
+    told.text.insert(0, "; ");
+    all += told;
+  }
   return all;
 }
 
@@ -301,8 +326,7 @@ std::string place_of_receive(const comm::PendingOperation& send, const std::vect
     const bool is_of_receiver =
         std::find(send.waits_for.begin(), send.waits_for.end(), call.rank) != send.waits_for.end();
     if (!is_of_receiver || !call.call.starts_with("recv ")) continue;
-    const auto where = ends.place_of(call);
-    return where.empty() ? "" : " at " + where;
+    return ends.place_of(call).at();
   }
   return "";
 }
@@ -311,21 +335,22 @@ std::string place_of_receive(const comm::PendingOperation& send, const std::vect
 
 // Ranks may wait in a collective because an earlier send or receive went astray. The wait-for graph does not show that,
 // so the headline of any standstill also names an unmatched send, and begins with it.
-std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
-  std::string text;
+CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
+  CauseText told;
   int more = -1;
   for (const auto& call : pending) {
     // A buffered send has completed, so nobody waits in it, and only this text can show it.
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
-    const auto where = ends.place_of(call);
-    const auto send = fmt::format("rank {}'s {}{}{}; ", call.rank, call.call, where.empty() ? "" : " at ", where);
-    text = call.receiver.empty()
-               ? "no rank receives " + send
-               : call.receiver + place_of_receive(call, pending, ends) + ", but the send to it is " + send;
+    const auto place = ends.place_of(call);
+    const auto send = fmt::format("rank {}'s {}{}; ", call.rank, call.call, place.at());
+    told = {call.receiver.empty()
+                ? "no rank receives " + send
+                : call.receiver + place_of_receive(call, pending, ends) + ", but the send to it is " + send,
+            {{Cause::Kind::unmatched, {call.rank}, call.call, place}}};
   }
-  if (more > 0) text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");
-  return text;
+  if (more > 0) told.text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");
+  return told;
 }
 
 }  // namespace rehearse::sim

@@ -12,6 +12,8 @@
 #include <rehearse_internal/comm/wait_for_graph.h>
 #include <rehearse_internal/exec/executor.h>
 
+#include "report/ranks/cause_text.h"
+
 namespace rehearse::sim {
 
 class RankOutcomes;
@@ -30,14 +32,14 @@ class Standstill {
                       std::map<int, std::string> unknown = {});
 
   // `where`: the place of the wait, for the reader.
-  void add(const exec::BlockedFiber& fiber, std::string where);
+  void add(const exec::BlockedFiber& fiber, Place where);
   void add(comm::BlockedCall call);
 
   // The rank polls in this call, with pauses.
   void polls(int rank, const exec::Wait& call) { polling_.emplace(rank, call); }
 
   struct Diagnosis {
-    std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
+    CauseText headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
     std::vector<std::string> wait_cycle;  // one line for each edge
     bool polled = false;                  // the culprit polls
   };
@@ -51,11 +53,11 @@ class Standstill {
 
   // If nobody knows for which rank `rank` waited, names the ranks that might have ended the wait and were still under
   // way at `until`: "; rank 1 was still in a sleep at ...". Empty: there are none.
-  std::string others_on_the_way(int rank, VirtualTime until) const;
+  CauseText others_on_the_way(int rank, VirtualTime until) const;
 
  private:
-  std::string describe_missing(const std::vector<comm::WaitEdge>& on_ended) const;
-  std::string absent_for_good(const std::vector<int>& ranks) const;
+  CauseText describe_missing(const std::vector<comm::WaitEdge>& on_ended) const;
+  CauseText absent_for_good(const std::vector<int>& ranks) const;
 
   const std::map<int, std::string> crashed_;
   const OtherRanks others_;
@@ -68,6 +70,6 @@ class Standstill {
 // Names the first send that no rank receives: its peer receives something else, or the send went into a buffer. Also
 // says how many more such sends there are. For example "rank 1 receives from rank 2 at ring.cpp:9 in step, but the send
 // to it is rank 0's send #1 to rank 1 on group "world" at ring.cpp:7 in step; ". Empty: there is none.
-std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
+CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim

@@ -41,8 +41,11 @@ class EventTimeline {
     const auto& sites = events_.call_sites();
     SourceFiles files;
     for (std::size_t i = 1; i < sites.size(); ++i) {
-      timeline_.sites.push_back(sites[i].user_lines());
-      for (const auto& frame : sites[i].user_frames()) files.add(frame.file);
+      auto& lines = timeline_.sites.emplace_back();
+      for (const auto& place : sites[i].user_places()) {
+        lines.push_back(place.text);
+        files.add(place.file);
+      }
     }
     timeline_.files = files.unambiguous();
   }

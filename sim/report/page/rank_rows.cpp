@@ -15,8 +15,8 @@ Json row_json(const RankGroup& group) {
   Json json{{"ranks", rank_runs(group.ranks)}, {"state", to_string(line.state)}};
   if (!group.times.empty()) json["times_ns"] = rank_times(group.times);
   if (!line.doing.empty()) json["doing"] = line.doing;
-  if (!line.last.empty()) json["last"] = line.last + (line.last_where.empty() ? "" : " at " + line.last_where);
-  if (!line.where.empty()) json["where"] = line.where;
+  if (!line.last.empty()) json["last"] = line.last + line.last_where.at();
+  if (!line.where.empty()) json["where"] = line.where.text;
   if (!group.waits_for.empty()) json["waits_for"] = rank_runs(group.waits_for);
   return json;
 }

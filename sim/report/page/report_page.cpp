@@ -39,19 +39,19 @@ std::vector<std::string> texts_with_places(const Report& report, const Timeline&
     if (texts.back() != text) texts.push_back(text);
   };
   for (const auto& difference : report.differences) {
-    add(difference.first.where);
-    add(difference.second.where);
-    for (const auto& side : difference.others) add(side.where);
+    add(difference.first.where.text);
+    add(difference.second.where.text);
+    for (const auto& side : difference.others) add(side.where.text);
   }
   for (const auto& finding : report.findings) {
     for (const auto& detail : finding.details) add(detail);
   }
-  for (const auto& line : report.rank_lines) add(line.where);
+  for (const auto& line : report.rank_lines) add(line.where.text);
   for (const auto& line : report.rank_lines) add(line.doing);
   for (const auto& call : report.call_places) {
-    for (const auto& side : call.sides) add(side.where);
+    for (const auto& side : call.sides) add(side.where.text);
   }
-  for (const auto& line : report.call_counts) add(line.where);
+  for (const auto& line : report.call_counts) add(line.where.text);
   for (const auto& remark : report.remarks) add(remark);
   for (const auto& event : report.last_events) add(event);
   for (const auto& site : timeline.sites) {

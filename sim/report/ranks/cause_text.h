@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,16 @@ namespace rehearse::sim {
 struct CauseText {
   std::string text;  // empty: nothing is known
   std::vector<Cause> causes{};
+
+  bool has(Cause::Kind kind) const {
+    return std::any_of(causes.begin(), causes.end(), [kind](const Cause& cause) { return cause.kind == kind; });
+  }
+
+  CauseText& operator+=(const CauseText& more) {
+    text += more.text;
+    causes.insert(causes.end(), more.causes.begin(), more.causes.end());
+    return *this;
+  }
 };
 
 }  // namespace rehearse::sim

@@ -38,31 +38,30 @@ Places::Places(const RunRecord& record) {
 void Places::add(const exec::CallSite& site) {
   if (site.empty() || lines_.contains(site)) return;
   const auto& known = lines(site);
-  if (!known.empty()) by_innermost_[known.front()].insert(known);
+  if (!known.empty()) by_innermost_[known.front().text].push_back(&known);
 }
 
 const PlaceLines& Places::lines(const exec::CallSite& site) const {
   const auto [entry, is_new] = lines_.try_emplace(site);
-  if (is_new) entry->second = site.user_lines();
+  if (is_new) entry->second = site.user_places();
   return entry->second;
 }
 
-std::string Places::text(const exec::CallSite& site) const {
+Place Places::place(const exec::CallSite& site) const {
   const auto& own = lines(site);
-  if (own.empty()) return "";
-  std::string text = own.front();
-  const auto known = by_innermost_.find(own.front());
-  if (known == by_innermost_.end()) return text;
-  std::vector<const PlaceLines*> ways;
-  for (const auto& way : known->second) ways.push_back(&way);
+  if (own.empty()) return {};
+  Place place = own.front();
+  const auto known = by_innermost_.find(own.front().text);
+  if (known == by_innermost_.end()) return place;
+  auto ways = known->second;
   std::size_t shown = 0;
   for (std::size_t depth = 1; depth < own.size() && ways.size() > 1 && shown < kCallersShown; ++depth) {
     const auto elsewhere = [&](const PlaceLines* way) { return !same_at(*way, own, depth); };
     if (std::erase_if(ways, elsewhere) == 0) continue;
-    text += ", from " + own[depth];
+    place.text += ", from " + own[depth].text;
     ++shown;
   }
-  return text;
+  return place;
 }
 
 }  // namespace rehearse::sim

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,17 +11,17 @@
 
 namespace rehearse::sim {
 
-// Places in the source, as text. A line inside a helper function says little if several stacks lead to it. Then the
+// Places in the source. A line inside a helper function says little if several stacks lead to it. Then the
 // text adds the outer lines, at most two, that distinguish this stack from the others: "helper.cpp:3 in sync, from
 // train.cpp:88 in train".
 class Places {
  public:
-  using Lines = std::vector<std::string>;  // the user's own lines of a stack, innermost first
+  using Lines = std::vector<Place>;  // the user's own lines of a stack, innermost first
 
   explicit Places(const RunRecord& record);
 
   // Empty if nothing is known.
-  std::string text(const exec::CallSite& site) const;
+  Place place(const exec::CallSite& site) const;
 
   const Lines& lines(const exec::CallSite& site) const;
 
@@ -32,8 +31,9 @@ class Places {
  private:
   void add(const exec::CallSite& site);
 
-  mutable std::map<exec::CallSite, Lines> lines_;        // a cache; nobody iterates over it
-  std::map<std::string, std::set<Lines>> by_innermost_;  // for each line, the stacks of which it is the innermost line
+  mutable std::map<exec::CallSite, Lines> lines_;  // a cache; nobody iterates over it
+  // For each line, the stacks of which it is the innermost line.
+  std::map<std::string, std::vector<const Lines*>> by_innermost_;
 };
 
 }  // namespace rehearse::sim

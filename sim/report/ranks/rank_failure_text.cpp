@@ -106,7 +106,7 @@ constexpr std::size_t kExceptionsShown = 2;  // different exceptions
 
 struct SameException {
   std::string text;
-  std::string where;
+  Place where;
   std::vector<int> ranks;
 };
 
@@ -122,8 +122,8 @@ class Unwindings {
     // A waiting call throws such an exception when the call fails or when the world ends. The exception follows from
     // what the report describes.
     if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
-    auto place = places_.text(unwinding->thrown_at);
-    auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown at ", place);
+    auto place = places_.place(unwinding->thrown_at);
+    auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown", place.at());
     auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return other.text == text; });
     if (same == found_.end()) same = found_.insert(same, {std::move(text), std::move(place), {}});
     auto& ranks = same->ranks;

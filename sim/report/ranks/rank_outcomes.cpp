@@ -80,20 +80,20 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
   }
 }
 
-std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
+Place RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
   // A fiber of a hang may come without its place. Then take the fiber's place when the world ended.
-  if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
+  if (!fiber.where.empty()) return with_call(places_known_.place(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;
   const auto failure = failures_.find(fiber.rank);
-  if (failure == failures_.end() || !failure->second->gave_up) return "";
-  if (failure->second->gave_up->call != fiber.call) return "";
-  return with_call(places_known_.text(failure->second->thrown_at), fiber.rank, fiber.call);
+  if (failure == failures_.end() || !failure->second->gave_up) return {};
+  if (failure->second->gave_up->call != fiber.call) return {};
+  return with_call(places_known_.place(failure->second->thrown_at), fiber.rank, fiber.call);
 }
 
-std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
+Place RankOutcomes::place_of(const comm::PendingOperation& call) const {
   const auto made = calls_.find({call.rank, call.call});
-  return made != calls_.end() ? places_known_.text(*made->second) : "";
+  return made != calls_.end() ? places_known_.place(*made->second) : Place();
 }
 
 const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
@@ -104,21 +104,22 @@ const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
 }
 
 // A rank may make an asynchronous call at one place and wait for it at another.
-std::string RankOutcomes::with_call(std::string place, int rank, const std::string& call) const {
+Place RankOutcomes::with_call(Place place, int rank, const std::string& call) const {
   const auto made = calls_.find({rank, call});
   if (made == calls_.end() || place.empty()) return place;
-  const std::string where = places_known_.text(*made->second);
+  const auto where = places_known_.place(*made->second);
   // Add nothing if both places are the same line, even if the names of their functions differ.
-  const auto line_of = [](const std::string& text) { return text.substr(0, text.find(" in ")); };
+  const auto line_of = [](const Place& known) { return known.text.substr(0, known.text.find(" in ")); };
   if (where.empty() || line_of(where) == line_of(place)) return place;
-  return place + ", called at " + where;
+  place.text += ", called" + where.at();
+  return place;
 }
 
 void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
   line.at = record_.outcome.end_time;
   line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
-      with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
+      with_call(places_known_.place(fiber.where), fiber.rank, fiber.call);
   if (fiber.unwinding) unwound(*fiber.unwinding, line);
   const auto* const polled = poll_of(fiber);
   if (!fiber.was_blocked || fiber.waits_on.empty()) {
@@ -136,7 +137,7 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.state = RankOutcome::failed;
   line.at = failure.at;
   line.doing = text_of(failure);
-  line.where = places_known_.text(failure.thrown_at);
+  line.where = places_known_.place(failure.thrown_at);
   line.gave_up_on = given_up_on(failure);
   if (const auto rank = comm::closed_by(line.doing)) line.lost = {*rank};
   failures_[failure.rank] = &failure;
@@ -162,7 +163,7 @@ void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
   failure.error = unwinding.error;
   const bool has_call = record_.events.last(line.rank) != nullptr;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty() || !has_call) return;
-  line.where = places_known_.text(unwinding.thrown_at);
+  line.where = places_known_.place(unwinding.thrown_at);
   mismatched(line);
 }
 

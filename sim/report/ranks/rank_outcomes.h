@@ -28,14 +28,14 @@ class RankOutcomes {
 
   // The place that `fiber` has; if it has none, the fiber's place when the world ended. If the fiber had ended by then,
   // because its wait became its rank's failure: the place at which the exception was thrown. Empty if unknown.
-  std::string place_of(const exec::BlockedFiber& fiber) const;
+  Place place_of(const exec::BlockedFiber& fiber) const;
 
   // The call of the store in which the fiber polls, if it is in a pause between two polls, or if its last poll has just
   // ended; null: it is not, or nobody knows. Lives as long as the record.
   const exec::Wait* poll_of(const exec::BlockedFiber& fiber) const;
 
   // The place of the call; empty unless call sites were captured.
-  std::string place_of(const comm::PendingOperation& call) const;
+  Place place_of(const comm::PendingOperation& call) const;
 
  private:
   RankLine& line_of(int rank) { return lines_[static_cast<std::size_t>(rank)]; }
@@ -44,12 +44,12 @@ class RankOutcomes {
   void mismatched(RankLine& line);
   void unwound(const exec::Unwinding& unwinding, RankLine& line);
   void hung(const exec::BlockedFiber& fiber);
-  std::string with_call(std::string place, int rank, const std::string& call) const;
+  Place with_call(Place place, int rank, const std::string& call) const;
 
   const RunRecord& record_;
   const Places& places_known_;
   std::vector<RankLine> lines_;
-  std::map<std::pair<int, std::uint32_t>, std::string> places_;         // for blocked fibers, by rank and fiber_of_rank
+  std::map<std::pair<int, std::uint32_t>, Place> places_;               // for blocked fibers, by rank and fiber_of_rank
   std::map<std::pair<int, std::string>, const exec::CallSite*> calls_;  // places of pending calls, by rank and text
   std::map<int, const exec::RankFailure*> failures_;                    // each rank's last failure
 };

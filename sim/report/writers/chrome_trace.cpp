@@ -80,8 +80,7 @@ class TraceWriter {
         {"fingerprint", events_.signature(slice.event).fingerprint},
         {"wait_us", microseconds(std::max(waited_until - slice.event.time_created, VirtualDuration::zero()))}};
     if (slice.event.failed != 0) arguments["failed"] = true;
-    const std::string where = events_.call_site(slice.event).describe();
-    if (!where.empty()) arguments["where"] = where;
+    if (const auto where = events_.call_site(slice.event).place(); !where.empty()) put_place(arguments, "", where);
     return arguments;
   }
 

@@ -18,8 +18,9 @@ std::vector<int> ranks_of(const Report& report, Cause::Kind kind) {
 
 // The ranks that compile while others do not, if the trouble began with that.
 std::vector<int> ranks_that_compile(const Report& report) {
-  const bool first = !report.causes.empty() && report.causes.front().kind == Cause::Kind::compiles;
-  return first ? report.causes.front().ranks : std::vector<int>();
+  const auto first = std::find_if(report.causes.begin(), report.causes.end(),
+                                  [](const Cause& cause) { return cause.kind != Cause::Kind::cut; });
+  return first != report.causes.end() && first->kind == Cause::Kind::compiles ? first->ranks : std::vector<int>();
 }
 
 // The call in the text, without the details that a wait or an error adds after it.

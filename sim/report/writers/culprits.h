@@ -16,7 +16,7 @@ struct AwaitedRanks {
   std::string call;  // `allreduce #2 on group "world"`
   std::vector<int> waits_for;
   VirtualTime at{};
-  std::string where;
+  Place where;
 };
 
 // One for each rank that waited for known ranks, in the order of the lines.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kCulpritsShown = 3;
 
 struct CulpritPlace {
-  std::string where;  // "train.cpp:41 in step"; empty: not known
+  Place where;
   bool is_of_last_call = false;
   std::vector<int> ranks{};
 };
@@ -31,15 +31,15 @@ const RankLine* line_of_culprit(const Report& report, int rank) {
 }
 
 // Where the rank made the call that differs; empty: not known. By now its main thread may be elsewhere.
-std::string place_of_difference(const Report& report, int rank) {
-  if (report.verdict != Verdict::mismatch || report.differences.empty()) return "";
+Place place_of_difference(const Report& report, int rank) {
+  if (report.verdict != Verdict::mismatch || report.differences.empty()) return {};
   const auto& difference = report.differences.front();
   auto sides = difference.others;
   sides.insert(sides.end(), {difference.first, difference.second});
   const auto own = std::find_if(sides.begin(), sides.end(), [rank](const Difference::Side& side) {
     return std::find(side.ranks.begin(), side.ranks.end(), rank) != side.ranks.end();
   });
-  return own == sides.end() ? "" : own->where;
+  return own == sides.end() ? Place() : own->where;
 }
 
 CulpritPlace place_of_culprit(const Report& report, int rank) {
@@ -68,17 +68,16 @@ std::vector<CulpritPlace> places_of_culprits(const Report& report, const std::ve
 
 std::string text_of_culprits(const CulpritPlace& place) {
   auto ranks = describe_ranks(place.ranks);
-  if (place.where.empty()) return ranks;
-  if (!place.is_of_last_call) return ranks + " at " + place.where;
+  if (place.where.empty() || !place.is_of_last_call) return ranks + place.where.at();
   const auto* const calls = place.ranks.size() == 1 ? "its last call" : "their last calls";
-  return fmt::format("{}, after {} at {}", ranks, calls, place.where);
+  return fmt::format("{}, after {}{}", ranks, calls, place.where.at());
 }
 
 // False if the headline already has all places, or if more than half of the ranks are culprits (as in a ring, or if
 // only one rank made a call): then the line would single out nobody.
 bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& places, std::size_t culprits) {
   const auto is_in_headline = [&](const CulpritPlace& place) {
-    return place.where.empty() || report.headline.find(" at " + place.where) != std::string::npos;
+    return place.where.empty() || report.headline.find(place.where.at()) != std::string::npos;
   };
   // A finding says where the tensor was touched. By now the rank's main thread may be elsewhere.
   const bool says_where = is_found_by_checker(report) && report.headline.find(" at ") != std::string::npos;
@@ -103,7 +102,7 @@ std::string beginning_of(const Report& report, const std::vector<int>& culprits)
   if (const auto* const cause = find(Cause::Kind::held_up))
     return fmt::format("{}, whose data in {} moved later", ranks, cause->call);
   const auto* const cause = find(Cause::Kind::threw);
-  if (cause != nullptr && !cause->where.empty()) return fmt::format("{}, which threw at {}", ranks, cause->where);
+  if (cause != nullptr && !cause->where.empty()) return fmt::format("{}, which threw{}", ranks, cause->where.at());
   return "";
 }
 
@@ -118,7 +117,7 @@ std::string calls_before(const Report& report, const std::vector<int>& culprits)
     const auto& [most, fewest] = std::pair(counts.sides[0], counts.sides[1]);
     if (fewest.ranks != culprits || most.ranks != others.ranks || fewest.times >= most.times) continue;
     return fmt::format(", after {} call{} from {}; {} made {}", fewest.times, fewest.times == 1 ? "" : "s",
-                       counts.where, describe_ranks(most.ranks), most.times);
+                       counts.where.text, describe_ranks(most.ranks), most.times);
   }
   return "";
 }

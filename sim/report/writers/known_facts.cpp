@@ -39,4 +39,10 @@ Json run_facts(const Report& report) {
           {"identity", fmt::format("{:#x}", report.identity)}};
 }
 
+void put_place(Json& json, const std::string& prefix, const Place& place) {
+  json[prefix + "where"] = place.text;
+  if (place.file.empty()) return;
+  json[prefix + "place"] = {{"file", place.file}, {"line", place.line}, {"function", place.function}};
+}
+
 }  // namespace rehearse::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,9 @@ std::vector<std::string_view> unmeasured_keys(const Report& report);
 // The facts by which a file of a run says to which run it belongs: program, seed, verdict and identity. And what
 // carried its tensors: "simulation", or Report::transport.
 Json run_facts(const Report& report);
+
+// Writes "where", the place's text, and "place", which has the rest if it is known. `prefix`: "last_" for another
+// place.
+void put_place(Json& json, const std::string& prefix, const Place& place);
 
 }  // namespace rehearse::sim

@@ -18,7 +18,7 @@ using Alike = std::tuple<RankOutcome, std::string, std::string, std::string, std
 
 Alike key_of(const RankLine& line, std::vector<int> waits_for) {
   const bool is_timed = line.at != RankLine::kNotKnown;
-  return {line.state, line.doing, line.last, line.last_where, line.where, std::move(waits_for), is_timed};
+  return {line.state, line.doing, line.last, line.last_where.text, line.where.text, std::move(waits_for), is_timed};
 }
 
 std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {

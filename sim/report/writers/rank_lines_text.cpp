@@ -50,7 +50,7 @@ std::string waits(const Group& group) {
 
 // How the ranks ended, and where. The place of a failure stands before its text, which may be long.
 std::vector<std::string> ends(const RankLine& line) {
-  const auto place = line.where.empty() ? "" : "at " + line.where;
+  const auto place = line.where.empty() ? "" : "at " + line.where.text;
   std::string text(to_string(line.state)), doing(first_line(line.doing));
   if (line.state == RankOutcome::failed) {
     return {fmt::format("{}{}{}{}{}", text, place.empty() ? "" : " ", place, doing.empty() ? "" : ": ", doing)};
@@ -78,7 +78,7 @@ std::vector<std::string> circumstances(const Group& group, std::string_view cloc
   if (!group.waits_for.empty()) parts.push_back(waits(group));
   if (!group.times.empty()) parts.push_back(time_of(group) + (clock.empty() ? "" : fmt::format(" ({})", clock)));
   if (!line.last.empty()) {
-    parts.push_back("last completed: " + line.last + (line.last_where.empty() ? "" : " at " + line.last_where));
+    parts.push_back("last completed: " + line.last + line.last_where.at());
   }
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ';';
   return parts;

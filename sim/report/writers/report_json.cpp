@@ -10,6 +10,7 @@
 
 #include <rehearse/sim/report_writers.h>
 
+#include "report/writers/culprits.h"
 #include "report/writers/json_reader.h"
 #include "report/writers/known_facts.h"
 #include "report/writers/rank_groups.h"
@@ -41,13 +42,24 @@ std::vector<int> ranks_in(const Reader& reader, const std::string& key) {
   return reader.has(runs.c_str()) ? reader.get_rank_runs(runs.c_str()) : reader.get_ranks(key.c_str());
 }
 
+Place place_in(const Reader& reader, const std::string& prefix) {
+  Place place(reader.get<std::string>((prefix + "where").c_str()));
+  const auto key = prefix + "place";
+  if (!reader.has(key.c_str())) return place;
+  const auto fields = reader.child(key.c_str());
+  place.file = fields.get<std::string>("file");
+  place.line = fields.get<int>("line");
+  place.function = fields.get<std::string>("function");
+  return place;
+}
+
 Json json_of(const RankLine& line) {
   Json json{{"rank", line.rank}, {"state", to_string(line.state)}};
   if (line.at != RankLine::kNotKnown) json["time_ns"] = nanoseconds(line.at);
   json["doing"] = line.doing;
   json["last"] = line.last;
-  json["where"] = line.where;
-  if (!line.last_where.empty()) json["last_where"] = line.last_where;
+  put_place(json, "", line.where);
+  if (!line.last_where.empty()) put_place(json, "last_", line.last_where);
   add_ranks(json, "waits_for", line.waits_for);
   if (!line.gave_up_on.empty()) add_ranks(json, "gave_up_on", line.gave_up_on);
   if (!line.lost.empty()) add_ranks(json, "lost", line.lost);
@@ -58,12 +70,15 @@ Json json_of(const Cause& cause) {
   Json json{{"kind", to_string(cause.kind)}};
   add_ranks(json, "ranks", cause.ranks);
   if (!cause.call.empty()) json["call"] = cause.call;
-  if (!cause.where.empty()) json["where"] = cause.where;
+  if (!cause.where.empty()) put_place(json, "", cause.where);
+  if (!cause.waiting.empty()) add_ranks(json, "waiting", cause.waiting);
   return json;
 }
 
 Json json_of(const Difference::Side& side) {
-  return {{"ranks", side.ranks}, {"fingerprint", side.fingerprint}, {"where", side.where}};
+  Json json{{"ranks", side.ranks}, {"fingerprint", side.fingerprint}};
+  put_place(json, "", side.where);
+  return json;
 }
 
 // Stands for the number of a call if nobody knows that number.
@@ -109,14 +124,21 @@ Json json_of(const StateFinding& finding) {
 
 Json json_of(const CallPlaces& call) {
   Json sides = Json::array();
-  for (const auto& side : call.sides) sides.push_back({{"ranks", side.ranks}, {"where", side.where}});
+  for (const auto& side : call.sides) {
+    Json json{{"ranks", side.ranks}};
+    put_place(json, "", side.where);
+    sides.push_back(std::move(json));
+  }
   return {{"process_group_name", call.group}, {"seq_id", call.sequence}, {"sides", std::move(sides)}};
 }
 
 Json json_of(const CallCounts& line) {
   Json sides = Json::array();
   for (const auto& side : line.sides) sides.push_back({{"times", side.times}, {"ranks", side.ranks}});
-  return {{"process_group_name", line.group}, {"where", line.where}, {"sides", std::move(sides)}};
+  Json json{{"process_group_name", line.group}};
+  put_place(json, "", line.where);
+  json["sides"] = std::move(sides);
+  return json;
 }
 
 Json json_of(const DumpFacts::Stack& stack) {
@@ -145,8 +167,8 @@ RankLine rank_line_of(const Reader& reader) {
   line.at = reader.has("time_ns") ? reader.get_time("time_ns") : RankLine::kNotKnown;
   line.doing = reader.get<std::string>("doing");
   line.last = reader.get<std::string>("last");
-  line.where = reader.get<std::string>("where");
-  line.last_where = reader.get_if_there<std::string>("last_where");
+  line.where = place_in(reader, "");
+  if (reader.has("last_where")) line.last_where = place_in(reader, "last_");
   line.waits_for = ranks_in(reader, "waits_for");
   if (reader.has("gave_up_on") || reader.has("gave_up_on_runs")) line.gave_up_on = ranks_in(reader, "gave_up_on");
   if (reader.has("lost") || reader.has("lost_runs")) line.lost = ranks_in(reader, "lost");
@@ -154,8 +176,11 @@ RankLine rank_line_of(const Reader& reader) {
 }
 
 Cause cause_of(const Reader& reader) {
-  return {reader.get_named("kind", cause_kind_from_string, "kind of a cause"), ranks_in(reader, "ranks"),
-          reader.get_if_there<std::string>("call"), reader.get_if_there<std::string>("where")};
+  Cause cause{reader.get_named("kind", cause_kind_from_string, "kind of a cause"), ranks_in(reader, "ranks"),
+              reader.get_if_there<std::string>("call")};
+  if (reader.has("where")) cause.where = place_in(reader, "");
+  if (reader.has("waiting") || reader.has("waiting_runs")) cause.waiting = ranks_in(reader, "waiting");
+  return cause;
 }
 
 FaultLine::Firing firing_of(const Reader& reader) {
@@ -183,7 +208,7 @@ StateFinding finding_of(const Reader& reader) {
 }
 
 Difference::Side side_of(const Reader& reader) {
-  return {reader.get_ranks("ranks"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
+  return {reader.get_ranks("ranks"), reader.get<std::string>("fingerprint"), place_in(reader, "")};
 }
 
 Difference::Field field_of(const Reader& reader) {
@@ -204,9 +229,7 @@ Difference difference_of(const Reader& reader) {
   return difference;
 }
 
-CallPlaces::Side place_side_of(const Reader& reader) {
-  return {reader.get_ranks("ranks"), reader.get<std::string>("where")};
-}
+CallPlaces::Side place_side_of(const Reader& reader) { return {reader.get_ranks("ranks"), place_in(reader, "")}; }
 
 CallPlaces call_places_of(const Reader& reader) {
   return {reader.get<std::string>("process_group_name"), reader.get<std::uint64_t>("seq_id"),
@@ -218,8 +241,7 @@ CallCounts::Side count_of(const Reader& reader) {
 }
 
 CallCounts call_counts_of(const Reader& reader) {
-  return {reader.get<std::string>("process_group_name"), reader.get<std::string>("where"),
-          reader.get_list("sides", count_of)};
+  return {reader.get<std::string>("process_group_name"), place_in(reader, ""), reader.get_list("sides", count_of)};
 }
 
 DumpFacts::Stack stack_of(const Reader& reader) {
@@ -277,6 +299,7 @@ Json head_of(const Report& report) {
 
 Json report_as_json(const Report& report) {
   Json json = head_of(report);
+  add_ranks(json, "culprits", culprits_of(report));
   json["causes"] = list_of(report.causes);
   json["rank_lines"] = list_of(report.rank_lines);
   json["differences"] = list_of(report.differences);

@@ -121,7 +121,7 @@ class TextWriter {
     std::size_t width = 0;
     for (std::size_t i = 0; i < shown; ++i) width = std::max(width, describe_ranks(sides[i]->ranks).size());
     for (std::size_t i = 0; i < shown; ++i) {
-      const std::string where = sides[i]->where.empty() ? "" : "  at " + sides[i]->where;
+      const std::string where = sides[i]->where.empty() ? "" : " " + sides[i]->where.at();
       const std::string label = fmt::format("  {:{}}  ", describe_ranks(sides[i]->ranks), width);
       text += wrapped(label, sides[i]->fingerprint + where, options_.width, 6) + "\n";
     }
@@ -193,7 +193,7 @@ class TextWriter {
     std::string text = "calls made from different lines (perhaps out of step):\n";
     for (const auto& call : report_.call_places) {
       std::vector<std::string> sides;
-      for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + " at " + side.where);
+      for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + side.where.at());
       if (sides.size() > kSidesShown) {
         const auto others = sides.size() - kSidesShown;
         sides.resize(kSidesShown);
@@ -218,7 +218,7 @@ class TextWriter {
         sides.resize(kSidesShown);
         sides.push_back(fmt::format("another number of times on {} more rank{}", left_out, left_out == 1 ? "" : "s"));
       }
-      text += line(fmt::format("  {}, group \"{}\":  {}", counts.where, counts.group, fmt::join(sides, ",  ")), 4);
+      text += line(fmt::format("  {}, group \"{}\":  {}", counts.where.text, counts.group, fmt::join(sides, ",  ")), 4);
     }
     if (shown < report_.call_counts.size()) text += more(report_.call_counts.size() - shown, "lines");
     return text;

@@ -266,10 +266,10 @@ TEST(CallSite, FunctionWithoutALine_IsNamedWithTheFirstCallerThatHasOne) {
   const auto site = without_lines::in_a_named_function();
   const auto place = "without_lines::in_a_named_function, from call_site_test.cpp:" + std::to_string(line) + " in ";
   EXPECT_THAT(site.describe(), StartsWith(place));
-  ASSERT_FALSE(site.user_lines().empty());
-  EXPECT_EQ(site.user_lines().front(), site.describe());
+  ASSERT_FALSE(site.user_places().empty());
+  EXPECT_EQ(site.user_places().front().text, site.describe());
   int own_line = 0;
-  EXPECT_EQ(train_step(own_line).user_lines().front(), train_step(own_line).describe());
+  EXPECT_EQ(train_step(own_line).user_places().front().text, train_step(own_line).describe());
 }
 
 CallSite seen_by_plugin;

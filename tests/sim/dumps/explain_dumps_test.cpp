@@ -37,8 +37,8 @@ TEST(ExplainDumps, OneRankCallsSomethingElse_IsAMismatch) {
       "\"0:default_pg\": op broadcast, not allreduce");
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{3});
   ASSERT_EQ(report.differences.size(), 1u);
-  EXPECT_EQ(report.differences[0].first.where, "train.py:20 in step");
-  EXPECT_EQ(report.differences[0].second.where, "train.py:31 in step");
+  EXPECT_EQ(report.differences[0].first.where.text, "train.py:20 in step");
+  EXPECT_EQ(report.differences[0].second.where.text, "train.py:31 in step");
   ASSERT_EQ(report.dumps->stacks.size(), 2u);
   EXPECT_EQ(report.dumps->stacks[0].ranks, std::vector<int>{3});
   EXPECT_EQ(report.dumps->stacks[0].call, "broadcast #2 on group \"0:default_pg\"");
@@ -159,7 +159,7 @@ TEST(ExplainDumps, RanksOfAMismatch_StandInItsCalls) {
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   for (const auto& line : report.rank_lines) {
     EXPECT_THAT(line.doing, testing::HasSubstr("#1 on group \"a\""));
-    EXPECT_THAT(line.where, testing::StartsWith("train.py:2" + std::to_string(line.rank)));
+    EXPECT_THAT(line.where.text, testing::StartsWith("train.py:2" + std::to_string(line.rank)));
   }
 }
 
@@ -270,7 +270,7 @@ TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   EXPECT_EQ(report.dumps->stacks[0].own,
             (std::vector<std::string>{"f at /venv/lib/python3.12/site-packages/mylib/sync.py:3",
                                       "f at /job/model.cpp:3", "f at /job/train.py:3"}));
-  EXPECT_EQ(report.rank_lines[0].where, "sync.py:3 in f");
+  EXPECT_EQ(report.rank_lines[0].where.text, "sync.py:3 in f");
   EXPECT_EQ(report.transport, "xccl");
 }
 

@@ -21,7 +21,7 @@ TEST(RecordedDumps, OfNccl_RankThatSkipped) {
             "allreduce #16 on group \"0:default_pg\": rank 1 has not come; rank 1 called last: allreduce #15 on group "
             "\"0:default_pg\" at train.py:20 in skip");
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
-  EXPECT_EQ(report.rank_lines[0].where, "train.py:21 in skip");
+  EXPECT_EQ(report.rank_lines[0].where.text, "train.py:21 in skip");
   EXPECT_EQ(report.transport, "nccl 2.28.9");
   EXPECT_EQ(report.operations, 45u);
   EXPECT_TRUE(report.remarks.empty());
@@ -53,7 +53,7 @@ TEST(RecordedDumps, OfNccl_OtherCalls) {
       report.headline,
       "ranks 0 and 1 disagree at #15 of group \"0:default_pg\": rank 0 called broadcast(float32[4], cuda), rank 1 "
       "called allreduce(float32[4], cuda); they differ in op (broadcast, allreduce)");
-  EXPECT_EQ(report.differences[0].second.where, "train.py:24 in <module>");
+  EXPECT_EQ(report.differences[0].second.where.text, "train.py:24 in <module>");
 }
 
 // Rank 0, the root, ended a broadcast before rank 1 came. TORCH_FR_CPP_STACK adds C++ frames around those of Python.

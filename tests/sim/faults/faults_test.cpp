@@ -75,8 +75,9 @@ TEST(Fault, Delay_MovesTheDataLater) {
 TEST(Fault, Delay_LongerThanTheTimeout_IsATimeoutOfThatRank) {
   const auto report = run({"delay rank=0 at=allreduce#3 for=31min"});
   EXPECT_EQ(report.verdict, Verdict::timeout);
-  EXPECT_TRUE(says(report, "the data of rank 0 in allreduce #3 on group \"world\" moved later (delay rank=0 "
-                           "at=allreduce#3 for=31min); rank "))
+  EXPECT_TRUE(says(report,
+                   "the data of rank 0 in allreduce #3 on group \"world\" moved later (delay rank=0 "
+                   "at=allreduce#3 for=31min); rank "))
       << report.headline;
   EXPECT_EQ(sim::culprits_of(report), std::vector<int>{0});
 }

@@ -79,7 +79,8 @@ TEST(Memory, MoreThanThereIs_IsAVerdict) {
       std::string::npos)
       << report.headline;
   EXPECT_EQ(report.rank_lines[1].state, RankOutcome::failed);
-  EXPECT_NE(report.rank_lines[1].where.find("memory_test.cpp:"), std::string::npos) << report.rank_lines[1].where;
+  EXPECT_NE(report.rank_lines[1].where.text.find("memory_test.cpp:"), std::string::npos)
+      << report.rank_lines[1].where.text;
 }
 
 TEST(Memory, ProgramThatLivesOnWithLess_IsOk) {

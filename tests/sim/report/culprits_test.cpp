@@ -66,7 +66,7 @@ TEST(Culprits, OfAGroupThatARankNeverMade_AreThatRank) {
   EXPECT_EQ(report.differences[0].first.fingerprint, "new_group #1 (\"node\")");
   EXPECT_EQ(report.differences[0].first.ranks, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(report.differences[0].second.fingerprint, "never called it; called last: barrier #1 on group \"world\"");
-  EXPECT_TRUE(report.differences[0].second.where.starts_with("culprits_test.cpp:"));
+  EXPECT_TRUE(report.differences[0].second.where.text.starts_with("culprits_test.cpp:"));
   EXPECT_EQ(
       culprits({.ranks = 4}, [&](RankContext& ctx) { body(false)(ctx); }, Verdict::mismatch), std::vector<int>{3});
   EXPECT_EQ(culprits({.ranks = 4}, [&](RankContext& ctx) { body(true)(ctx); }, Verdict::deadlock), std::vector<int>{3});
@@ -277,8 +277,8 @@ TEST(Places, OfARankThatReturned_AreThoseOfItsLastCall) {
     if (ctx.rank() == 0) ctx.group().barrier()->wait();
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_THAT(report.rank_lines[1].last_where, testing::StartsWith("culprits_test.cpp:"));
-  EXPECT_EQ(report.rank_lines[0].last_where, "");
+  EXPECT_THAT(report.rank_lines[1].last_where.text, testing::StartsWith("culprits_test.cpp:"));
+  EXPECT_EQ(report.rank_lines[0].last_where.text, "");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ std::string told(const RankLine& line) {
   std::string text(to_string(line.state));
   if (!line.doing.empty()) text += ": " + line.doing;
   if (!line.waits_for.empty()) text += ", waits for " + describe_ranks(line.waits_for);
-  if (!line.where.empty()) text += ", at " + without_line_numbers(line.where);
+  if (!line.where.empty()) text += ", at " + without_line_numbers(line.where.text);
   if (!line.last.empty()) text += ", after " + line.last;
   return text + ", t=" + sim::format_time(line.at);
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/exec/place.h>
+
 namespace rehearse::exec {
 
 // One resolved stack frame. `file` is empty and `line` 0 when the binary carries no line table for it.
@@ -50,12 +52,15 @@ class CallSite {
   // CUDA, the C and C++ libraries, Boost, fmt, GoogleTest.
   std::vector<Frame> user_frames() const;
 
-  // user_frames() as text. If the innermost frames have no line, the first text names the innermost frame and the first
-  // frame that has a line, and leaves out the frames between them: "sync_mean, from main.cpp:9 in main".
-  std::vector<std::string> user_lines() const;
+  // user_frames() as places. If the innermost frames have no line, the first place is that of the first frame that has
+  // a line. Its text also names the innermost frame: "sync_mean, from main.cpp:9 in main".
+  std::vector<Place> user_places() const;
 
-  // The first of user_lines(); empty if there is none.
-  std::string describe() const;
+  // The first of user_places(); empty if there is none.
+  Place place() const;
+
+  // The text of place().
+  std::string describe() const { return place().text; }
 
   // Says how to make lines appear: "compile with -g1 to see lines". Empty if the innermost user frame has its line, or
   // if no frame can be the user's.

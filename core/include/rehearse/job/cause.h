@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include <rehearse/exec/place.h>
+
 namespace rehearse {
 
-// A fact about how a run's trouble began, as data. The headline says the same in words.
+// A fact about how a run's trouble began or ended, as data. The headline says the same in words.
 struct Cause {
   enum class Kind {
     threw,           // an exception was unwinding the ranks; `where`: the line that threw it, empty if unknown
@@ -18,12 +20,22 @@ struct Cause {
     ended_without,   // the ranks ended and had never made `call`, in which another rank then timed out
     found_at_fault,  // a checker blames the ranks, in the headline; Report::findings is empty
     held_up,         // all ranks had made `call`, and planned faults delayed what these ranks sent, until it timed out
+    cut,             // the network between the ranks and all others, or some of them, was cut
+    left_out,        // the ranks never made `call`, and others did
+    unmatched,       // nobody received `call`, a send of the ranks
+    ended,           // the ranks ended, or did not come, before `call`, in which others wait
+    ring,            // the rank waits in `call` for the next rank of a ring; one fact for each rank
+    stuck,           // the ranks wait in `call` for no particular rank: for a key, a lock, a sleep, a computation
+    polls,           // the ranks poll in `call`, or in an unknown one
+    late,            // the ranks came to `call` after a wait for them had timed out
+    failed,          // an exception left the rank's body, after a wait in `call` if that is known
   };
 
   Kind kind = Kind::threw;
   std::vector<int> ranks;  // ascending
   std::string call{};      // "allreduce #7 on group "world""; for out_of_step "#5 of group "world""
-  std::string where{};     // "train.cpp:41 in step"
+  Place where{};
+  std::vector<int> waiting{};  // the ranks that wait for `ranks`, as far as the headline names them; ascending
 };
 
 // "threw", "out_of_step", ...

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/exec/place.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/job/cause.h>
 #include <rehearse/job/dump_facts.h>
@@ -27,9 +28,9 @@ struct RankLine {
   std::string doing;  // the blocked call, or the exception's text
   // The last operation that it completed: "broadcast #6 on group \"world\"". Empty: none known, or the verdict is OK.
   std::string last;
-  std::string where;  // "train.cpp:41 in step"; empty: unknown
+  Place where;
   std::vector<int> waits_for;
-  std::string last_where{};       // where it called `last`; set only if `where` is unknown, as for ranks that returned
+  Place last_where{};             // where it called `last`; set only if `where` is unknown, as for ranks that returned
   std::vector<int> gave_up_on{};  // if its call timed out: the ranks for which the call waited
   std::vector<int> lost{};        // if its call failed because ranks closed their connections: these ranks
 };
@@ -42,7 +43,7 @@ struct Difference {
   struct Side {
     std::vector<int> ranks;  // all ranks known to have made this call
     std::string fingerprint;
-    std::string where;  // where one of them made the call
+    Place where;  // where one of them made the call
   };
   Side first, second;        // if more than half of the ranks agree, `first` is their call
   std::vector<Side> others;  // calls that equal neither `first` nor `second`
@@ -61,7 +62,8 @@ struct CallPlaces {
   std::uint64_t sequence = 0;
   struct Side {
     std::vector<int> ranks;
-    std::string where;  // the innermost line; if all ranks share it, also the first line at which their stacks differ
+    Place
+        where;  // the innermost line; if all ranks share it, its text also names the first line at which stacks differ
   };
   std::vector<Side> sides;  // most ranks first
 };
@@ -69,7 +71,7 @@ struct CallPlaces {
 // A source line that calls collectives of a group, and that some ranks of the group executed more often than others.
 struct CallCounts {
   std::string group;
-  std::string where;
+  Place where;
   struct Side {
     std::uint64_t times = 0;
     std::vector<int> ranks;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <rehearse/exec/observer.h>
+#include <rehearse/exec/place.h>
 
 namespace rehearse::comm {
 
@@ -15,7 +16,7 @@ struct BlockedCall {
   int rank = -1;
   std::string call;            // `allreduce #3 on group "a"`
   std::vector<int> waits_for;  // empty: unknown
-  std::string where{};         // the call's place in the user's code; empty: unknown
+  Place where{};               // the call's place in the user's code
   bool any_rank = false;       // any other rank could end it (a wait for a store's key); then waits_for is empty
   exec::Wait::Kind kind = exec::Wait::Kind::other;
   std::string object{};  // as in exec::Wait
@@ -26,7 +27,7 @@ struct WaitEdge {
   int from = -1;
   int to = -1;
   std::string call;
-  std::string where{};  // the call's place
+  Place where{};        // the call's place
   bool or_any = false;  // another rank than `to` could end the wait as well
   exec::Wait::Kind kind = exec::Wait::Kind::other;
   std::string object{};
@@ -36,8 +37,9 @@ struct WaitEdge {
 // condition, a computation, or a lock of its own, for example.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};  // the rank's first wait; a wait that any rank could end has precedence
-  bool any_rank = false;      // as in BlockedCall
+  std::string call;  // the rank's first wait; a wait that any rank could end has precedence
+  Place where{};
+  bool any_rank = false;  // as in BlockedCall
   exec::Wait::Kind kind = exec::Wait::Kind::other;
   std::vector<WaitEdge> held_up;  // one edge for each rank that waits for `rank`
 };

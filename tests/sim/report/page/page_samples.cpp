@@ -75,7 +75,7 @@ PageWorld hostile() {
   world.report.program = evil + std::string("\x01\xff", 2);
   world.report.replay = evil;
   world.report.remarks = {evil + "\x1b[31m"};
-  for (auto& line : world.report.rank_lines) line.doing = line.where = evil;
+  for (auto& line : world.report.rank_lines) line.doing = evil, line.where = evil;
   return world;
 }
 
