@@ -122,6 +122,9 @@ TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
   ASSERT_GT(swept["bugs"].size(), 1u);
   for (const auto& bug : swept["bugs"]) {
     const auto& report = bug["first_report"];
+    for (const char* key : {"verdict", "headline", "replay"}) EXPECT_EQ(bug[key], report[key]);
+    EXPECT_EQ(bug["count"], bug["seeds"].size());
+    EXPECT_FALSE(bug["faults"].empty());
     const auto seed = "--seed=" + std::to_string(bug["seeds"][0].get<std::uint64_t>());
     const auto schedule = "--schedule=" + report["schedule"].get<std::string>();
     EXPECT_EQ(report["replay"], "job replay races.toml " + seed + " --ranks=5 --swarm " + schedule);

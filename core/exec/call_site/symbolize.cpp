@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -78,8 +78,10 @@ std::string mapped_path(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
-    char dash = 0;
-    if (!(std::istringstream(line) >> std::hex >> begin >> dash >> end) || address < begin || address >= end) continue;
+    const char* const stop = line.data() + line.size();
+    const auto dash = std::from_chars(line.data(), stop, begin, 16).ptr;
+    if (dash != stop) std::from_chars(dash + 1, stop, end, 16);
+    if (address < begin || address >= end) continue;
     const auto path = line.find('/');
     return path != std::string::npos ? line.substr(path) : std::string();
   }

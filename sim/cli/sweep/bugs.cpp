@@ -76,6 +76,14 @@ std::vector<std::string> culprit(const Report& report) {
   return {parts.begin(), parts.end()};
 }
 
+std::vector<std::string> fired_faults(const Report& report) {
+  std::vector<std::string> faults;
+  for (const auto& fault : report.faults) {
+    if (fault.times > 0) faults.push_back(fault.fault);
+  }
+  return faults;
+}
+
 std::vector<Bug> bugs_of(const SeedResults& results) {
   std::vector<Bug> bugs;
   std::map<std::tuple<Verdict, std::vector<std::string>, std::string>, std::size_t> known;

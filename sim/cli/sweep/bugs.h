@@ -27,6 +27,9 @@ struct Bug {
 // Bugs are in the order of their lowest seeds. The pointers point into `results`.
 std::vector<Bug> bugs_of(const SeedResults& results);
 
+// The texts of the faults that fired in the run.
+std::vector<std::string> fired_faults(const Report& report);
+
 // The remark of the lowest seed, and all seeds with the same remark apart from its numbers.
 struct SharedRemark {
   std::string text;

@@ -57,9 +57,7 @@ std::string bug_text(const Bug& bug, std::size_t number) {
   auto text = fmt::format("{}. {}, {}: {}\n", number, to_string(bug.first->verdict), seeds_text(bug.seeds),
                           sim::visible(bug.first->headline));
   for (const auto& part : bug.culprit) text += fmt::format("     {}\n", part);
-  for (const auto& fault : bug.first->faults) {
-    if (fault.times > 0) text += fmt::format("     fault: {}\n", fault.fault);
-  }
+  for (const auto& fault : fired_faults(*bug.first)) text += fmt::format("     fault: {}\n", fault);
   if (!bug.first->files.empty()) text += fmt::format("     files: {}\n", fmt::join(bug.first->files, ", "));
   return text;
 }
@@ -175,8 +173,12 @@ std::string to_json(const SweepOutcome& outcome) {
   auto& bugs = json["bugs"] = sim::Json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},
+                    {"headline", bug.first->headline},
                     {"culprit", bug.culprit},
+                    {"count", bug.seeds.size()},
                     {"seeds", bug.seeds},
+                    {"faults", fired_faults(*bug.first)},
+                    {"replay", bug.first->replay},
                     {"first_report", sim::parse_json(sim::to_json(*bug.first))}});
   }
   return sim::json_text(std::move(json), 2) + "\n";

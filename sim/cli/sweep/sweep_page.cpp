@@ -39,10 +39,8 @@ sim::Json seeds_json(const SweepOutcome& outcome, const Bug& bug, const path& fo
 }
 
 sim::Json bug_json(const SweepOutcome& outcome, const Bug& bug, const path& folder) {
-  return {{"verdict", to_string(bug.first->verdict)},
-          {"headline", bug.first->headline},
-          {"culprit", bug.culprit},
-          {"count", bug.seeds.size()},
+  return {{"verdict", to_string(bug.first->verdict)}, {"headline", bug.first->headline}, {"culprit", bug.culprit},
+          {"faults", fired_faults(*bug.first)},       {"replay", bug.first->replay},     {"count", bug.seeds.size()},
           {"seeds", seeds_json(outcome, bug, folder)}};
 }
 

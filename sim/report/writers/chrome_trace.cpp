@@ -60,8 +60,7 @@ class TraceWriter {
             {"tid", slice.lane},
             {"ts", microseconds(event.time_created)},
             {"dur", microseconds(slice.end - event.time_created)},
-            {"name", fmt::format("{} #{}{}", events_.signature(event).name, event.seq_id,
-                                 event.failed != 0 ? " (failed)" : "")},
+            {"name", events_.signature(event).name},  // tools group by the name
             {"cat", p2p ? "point_to_point" : "collective"},
             {"args", arguments(slice)}};
   }

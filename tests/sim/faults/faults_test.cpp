@@ -113,6 +113,16 @@ TEST(Fault, SkipCollective_IsFoundAtTheEnd) {
   EXPECT_EQ(fired(report), R"(rank 2 in allreduce #4 on group "world")");
 }
 
+TEST(Fault, SkipCollective_LeavesSendsAlone) {
+  const auto report = run(world_with({"skip_collective rank=0 call=#1"}, 2), [](RankContext& ctx) {
+    auto value = at::ones({4});
+    if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
+    if (ctx.rank() == 1) ctx.group().recv(value, 0)->wait();
+    ctx.group().allreduce(value)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired) << report.headline;
+}
+
 TEST(Fault, FailOp_ThrowsCommError) {
   const auto report = run({"fail_op rank=2 at=allreduce#4"});
   EXPECT_EQ(report.verdict, Verdict::rank_failed);

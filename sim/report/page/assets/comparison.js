@@ -23,7 +23,9 @@ function shareBar(share) {
 function bugRow(sweep, bug, index) {
   const often = `${bug.count} of ${sweep.ran}`;
   return tableRow(BUG_HEADS, [seedLink(bug.seeds[0], `${index + 1}`),
-    el("span", { class: "state failed" }, bug.verdict), bug.headline,
+    el("span", { class: "state failed" }, bug.verdict),
+    [bug.headline, bug.faults.map((fault) => el("div", {}, "fault: ", el("code", {}, fault))),
+      bug.replay && el("div", {}, "replay: ", el("code", {}, bug.replay))],
     bug.culprit.map((line) => el("div", {}, el("code", {}, line))),
     [shareBar(bug.count / Math.max(sweep.ran, 1)), ` ${often}`],
     seedLinks(bug)]);

@@ -111,6 +111,8 @@ void leave_sweep(const path& folder) {
     return sim::Json{{"verdict", verdict},
                      {"headline", headline},
                      {"culprit", sim::Json::array({where})},
+                     {"faults", sim::Json::array({"crash rank=3 at=allreduce#12"})},
+                     {"replay", "./lm_ddp replay rehearse-out/lm_ddp/seed-7/run.rlog"},
                      {"count", of.items().size()},
                      {"seeds", of}};
   };
