@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <rehearse_internal/exec/check.h>
+
 namespace rehearse::checks {
 
 // One round of checks: the n-th check of a name on every rank. Ranks arrive at their own time and do not wait for each
@@ -52,6 +54,7 @@ class Rounds {
       round.number = number;
       round.of = of;
     }
+    REHEARSE_CHECK(std::find(round.here.begin(), round.here.end(), rank) == round.here.end(), rank, name, number);
     round.here.push_back(rank);
     return &round;
   }
@@ -65,7 +68,11 @@ class Rounds {
   // At how many rounds of the key `rank` has arrived.
   std::uint64_t count(const std::string& key, int rank) { return counts_[{key, rank}]; }
 
-  void close(const Round<Shown>& round) { open_.erase({round.key, round.number}); }
+  void close(const Round<Shown>& round) {
+    const auto number = round.number;
+    const auto closed = open_.erase({round.key, number});
+    REHEARSE_CHECK(closed == 1, number);
+  }
 
   // If a key has too many open rounds, gives up the oldest and returns it; the caller must close it. Otherwise returns
   // null.

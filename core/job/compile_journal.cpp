@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/formatting/rank_list.h>
@@ -131,6 +132,7 @@ void FunctionRecord::compiles(std::string why, exec::CallSite where, std::vector
 }
 
 void FunctionRecord::gives(GraphOutline graph) {
+  REHEARSE_CHECK(!compiles_.empty(), name_, calls_);
   auto* const journal = exec::this_rank::is_fiber() ? exec::WorldLocal<Journal>::find() : nullptr;
   auto& shared = journal != nullptr ? journal->outlines_[graph.hash] : compiles_.back().graph;
   if (shared == nullptr) shared = std::make_shared<GraphOutline>(std::move(graph));
@@ -138,6 +140,7 @@ void FunctionRecord::gives(GraphOutline graph) {
 }
 
 void FunctionRecord::compare_under(std::uint64_t guards, std::size_t first) {
+  REHEARSE_CHECK(first <= compiles_.size(), name_, first);
   std::string path;  // what the code has read before
   for (std::size_t i = first; i < compiles_.size(); ++i) {
     if (i > first) path += compiles_[i].why + "\n";

@@ -6,9 +6,11 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/group_arguments.h"
 #include "dumps/dump_error.h"
@@ -220,8 +222,11 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     dump.file = file;
     dump.rank = static_cast<int>(dumps.size());
     dump.version = version;
+    std::set<std::string_view> own;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (std::find(makers[i].begin(), makers[i].end(), dump.rank) != makers[i].end()) dump.groups.push_back(groups[i]);
+      if (std::find(makers[i].begin(), makers[i].end(), dump.rank) == makers[i].end()) continue;
+      REHEARSE_CHECK(own.insert(groups[i].name).second, dump.rank, groups[i].name);
+      dump.groups.push_back(groups[i]);
     }
     read_calls(entries, dump, stacks);
     for (auto& call : dump.calls) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <rehearse_internal/exec/check.h>
+
 namespace rehearse::graph {
 
 Graph::~Graph() {
@@ -108,6 +110,7 @@ Node& Graph::own(Node& node) const {
 }
 
 void Graph::link(Node& node, Node* before) {
+  REHEARSE_CHECK(node.prev_ == nullptr && node.next_ == nullptr && first_ != &node, node.name());  // is in no list
   node.next_ = before;
   node.prev_ = before != nullptr ? before->prev_ : last_;
   (node.prev_ != nullptr ? node.prev_->next_ : first_) = &node;
@@ -116,6 +119,8 @@ void Graph::link(Node& node, Node* before) {
 }
 
 void Graph::unlink(Node& node) {
+  REHEARSE_CHECK((node.prev_ == nullptr) == (first_ == &node) && (node.next_ == nullptr) == (last_ == &node),
+                 node.name());
   (node.prev_ != nullptr ? node.prev_->next_ : first_) = node.next_;
   (node.next_ != nullptr ? node.next_->prev_ : last_) = node.prev_;
   node.prev_ = node.next_ = nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <rehearse/shapes/errors.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "shapes/expr/bounds/facts.h"
@@ -23,6 +24,7 @@ ShapeEnv::~ShapeEnv() = default;
 std::shared_ptr<ShapeEnv> ShapeEnv::make(Options options) { return std::shared_ptr<ShapeEnv>(new ShapeEnv(options)); }
 
 c10::SymInt ShapeEnv::new_backed(std::int64_t hint, std::string source, const Range& range) {
+  REHEARSE_CHECK(range.contains(hint), hint, source);
   const std::size_t number = next_number_++;
   const std::string name = "s" + std::to_string(number);
   sources_.push_back({source, backed_.size()});
@@ -55,6 +57,7 @@ c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {
 c10::SymInt ShapeEnv::new_unbacked(const Range& range, Maker maker) {
   const bool of_backward = maker == Maker::Backward && backwards_apart_;
   const std::size_t number = of_backward ? kFirstOfBackwards + of_backwards_++ : unbacked_.size() - of_backwards_;
+  REHEARSE_CHECK(!range.empty() && of_backwards_ <= unbacked_.size() + 1, number);
   const std::string name = "u" + std::to_string(number);
   unbacked_.push_back({name, exec::CallSite::capture()});
   const Expr symbol = Expr::symbol(name);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -49,6 +50,7 @@ void Coordinator::receive(const FromRank& message, VirtualTime now) {
 
 // Opens a group, after all its members have made it.
 void Coordinator::open(const GroupMade& group) {
+  REHEARSE_CHECK(!groups_.contains(group.key), group.key);
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
   groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key, first_mismatch_,
                                                     [this](int rank, const ToRank& message) { send_(rank, message); });
@@ -257,6 +259,7 @@ JobOutcome::Blocked Coordinator::where_is(int rank, const std::vector<GroupCalls
 }
 
 void Coordinator::begin_end(exec::Ending ending, std::string why, VirtualTime now) {
+  REHEARSE_CHECK(!job_outcome_ && !over_, why);
   auto& job_outcome = job_outcome_.emplace();
   job_outcome.ending = ending;
   job_outcome.why = std::move(why);
@@ -339,6 +342,7 @@ void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, Virtual
 }
 
 void Coordinator::finish(VirtualTime now) {
+  REHEARSE_CHECK(!over_);
   if (!job_outcome_) {
     // All failures came out of communication, so report the failure of the lowest rank as the cause.
     const auto failed =

@@ -7,6 +7,7 @@
 #include <rehearse/comm/event_log.h>
 
 #include <rehearse_internal/comm/title.h>
+#include <rehearse_internal/exec/check.h>
 #include "comm/agree/pairs.h"
 #include "comm/agree/wording.h"
 #include "comm/call/fingerprint.h"
@@ -59,6 +60,7 @@ GroupCalls::Slot& GroupCalls::slot_of(std::uint64_t sequence) {
 // Call it when all ranks have made the call.
 void GroupCalls::close(std::uint64_t sequence) {
   const auto slot = slots_.find(sequence);
+  REHEARSE_CHECK(slot != slots_.end() && slot->second.calls.full(), sequence);
   if (!slot->second.failure) {
     for (const int rank : group_.ranks) tell_(rank, Go{Matched::collective, key_, sequence, -1});
   }
@@ -133,6 +135,7 @@ void GroupCalls::add_receive(OpenCall recv) {
 }
 
 void GroupCalls::match(OpenCall send, OpenCall recv, bool send_came_last) {
+  REHEARSE_CHECK(send.operation.type == c10d::OpType::SEND && recv.operation.type != c10d::OpType::SEND, send.sequence);
   const bool by_gloo = recv.operation.outputs[0].is_cpu();  // otherwise NCCL carries it, which needs equal sizes
   auto fields = comm::pair_differences(send.operation, recv.operation, by_gloo);
   if (!fields.empty()) {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
-#include <thread>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/rand.h>
@@ -39,32 +38,6 @@ TEST(RestartFault, PeersThatWait_FindOutByTheirTimeout) {
   const auto report = run({"crash rank=3 at=allreduce#12 restart=5ms"}, train_and_survive);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_GE(report.end_time, report.faults[0].fired[0].at + std::chrono::minutes(30));
-}
-
-// After its rank has returned, a thread unwinds. If a destructor waits meanwhile, the rank may begin again first.
-TEST(RestartFault, ThreadThatStillUnwinds_EndsWithItsIncarnation) {
-  struct Last {
-    int& times;
-    ~Last() {
-      std::this_thread::sleep_for(milliseconds(10));
-      ++times;
-    }
-  };
-  const auto times_with = [](const std::vector<std::string>& faults) {
-    int times = 0;
-    const auto report = World(world_with(faults, 2)).run([&](RankContext& ctx) {
-      if (ctx.rank() == 0 || ctx.incarnation() > 0) return std::this_thread::sleep_for(milliseconds(30));
-      std::thread([&times] {
-        const Last last{times};
-        std::this_thread::sleep_for(std::chrono::hours(1));
-      }).detach();
-      std::this_thread::yield();
-    });
-    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-    return times;
-  };
-  EXPECT_EQ(times_with({}), 1);
-  EXPECT_EQ(times_with({"restart rank=1 after=5ms"}), 0);
 }
 
 TEST(RestartFault, EachRank_EachSchedule) {
