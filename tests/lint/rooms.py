@@ -59,7 +59,7 @@ HOUSES = (
         "ir": (), "text": ("ir",), "run/call": ("ir",), "run/python": ("ir",),
         "passes": ("ir", "run/call", "run/python"),
         "run": ("ir", "run/call"), "run/steps": ("ir", "text", "run", "run/call", "run/python"),
-        "pt2": ("ir", "text", "run"),
+        "pt2": ("ir", "text"),
     }, "rehearse/graph/", {
         "text": ("text.h",),
         "passes": ("dead_code.h", "split.h", "structural_hash.h"),

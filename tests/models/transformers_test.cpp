@@ -7,9 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/exported_program.h>
-
 #include "bit_equal.h"
+#include "kit/graph/program_runner.h"
 #include "models/bert.h"
 #include "models/transformer.h"
 

@@ -43,7 +43,7 @@ RunnableGraph::RunnableGraph(std::shared_ptr<const GraphModule> module, Bodies& 
     Entry& entry = entries_.emplace_back(Entry{&node, nullptr, {}});
     if (node.op() == Op::Placeholder) ++inputs_;
     if (node.op() == Op::Output) output_ = &node;
-    if (node.op() != Op::Placeholder && node.op() != Op::Output) entry.step = make_step(node, *module_, bodies);
+    if (node.op() != Op::Placeholder && node.op() != Op::Output) entry.step = bodies.step(node, *module_);
   }
   if (output_ == nullptr) throw GraphError("", "graph", "has no output");
   find_last_uses();

@@ -18,6 +18,7 @@
 #include <rehearse_internal/graph/structural_hash.h>
 
 #include "core/graph/check/verify.h"
+#include "kit/graph/program_runner.h"
 
 // LibTorch's reader leaks the archive's directory if its constructor throws.
 #if defined(__SANITIZE_ADDRESS__)

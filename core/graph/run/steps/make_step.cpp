@@ -30,6 +30,10 @@ class ModuleStep : public Step {
   ModuleStep(const Node& node, const GraphModule& module, Bodies& bodies) : node_(node) {
     const auto called = module.find_submodule(node.target());
     if (called == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
+    if (called->is_leaf()) {
+      throw GraphError(node.name(), "target",
+                       "the submodule '" + node.target() + "' (" + called->type() + ") has no graph");
+    }
     body_ = bodies.of(called);
     if (!node.kwargs().empty()) {
       throw GraphError(node.name(), "kwargs", "a submodule is called with positional arguments only");
@@ -54,26 +58,25 @@ std::unique_ptr<Step> make_own_step(const Node& node, const GraphModule& module,
     case Op::GetAttr:
       return std::make_unique<AttributeStep>(node, module);
     case Op::CallModule:
-      if (auto step = make_leaf_step(node, module)) return step;
       return std::make_unique<ModuleStep>(node, module, bodies);
     case Op::CallMethod:
       if (auto step = make_work_step(node)) return step;
-      return make_method_step(node);
+      break;
     case Op::CallFunction:
       if (auto step = make_operator_step(node)) return step;
       if (auto step = make_python_step(node)) return step;
       if (auto step = make_higher_order_step(node, module, bodies)) return step;
       if (auto step = make_mode_step(node)) return step;
-      if (auto step = make_torch_step(node)) return step;
       throw GraphError(node.name(), "target",
                        "'" + node.target() +
                            "' is no operator of this LibTorch, and no function that the "
                            "interpreter knows");
     default:
-      throw GraphError(node.name(), "op",
-                       std::string(to_string(node.op())) + " '" + node.target() +
-                           "' cannot be run; operators of the dispatcher can");
+      break;
   }
+  throw GraphError(
+      node.name(), "op",
+      std::string(to_string(node.op())) + " '" + node.target() + "' cannot be run; operators of the dispatcher can");
 }
 
 }  // namespace

@@ -12,9 +12,6 @@ std::unique_ptr<Step> make_operator_step(const Node& node);
 std::unique_ptr<Step> make_python_step(const Node& node);
 std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module, Bodies& bodies);
 std::unique_ptr<Step> make_mode_step(const Node& node);
-std::unique_ptr<Step> make_torch_step(const Node& node);
-std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module);  // null if the submodule has a graph
-std::unique_ptr<Step> make_method_step(const Node& node);                           // never null
 // wait(work, milliseconds = 0) and synchronize(work), methods of c10d::Work.
 std::unique_ptr<Step> make_work_step(const Node& node);
 

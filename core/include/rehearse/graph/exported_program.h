@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/graph/interpreter.h>
+#include <rehearse/graph/graph_module.h>
 
 namespace rehearse::graph {
 
@@ -75,24 +75,5 @@ ExportedProgram load_pt2(const std::string& path, const std::string& model = "")
 
 // Like load_pt2(), but does not read the data: attributes have only metadata. Throws ImportError.
 ExportedProgram load_pt2_graph(const std::string& path, const std::string& model = "");
-
-// Runs an exported program. If the program changes parameters or buffers, they stay changed in the program's
-// attributes. If it changes an input, run() writes to the caller's tensor.
-class ProgramRunner {
- public:
-  // Throws GraphError for nodes that the interpreter does not support, and for attributes without data.
-  explicit ProgramRunner(ExportedProgram program);
-
-  // `inputs`: the user's inputs, flattened, including constants. Returns the outputs, flattened, except those that are
-  // new contents of a tensor. Throws GraphError if the number of inputs is wrong. Also throws GraphError, which names
-  // the input, if a dtype, sizes, a symbol or a constant does not fit.
-  std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
-
-  const ExportedProgram& program() const noexcept { return program_; }
-
- private:
-  ExportedProgram program_;
-  Interpreter interpreter_;
-};
 
 }  // namespace rehearse::graph

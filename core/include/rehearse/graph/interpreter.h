@@ -17,17 +17,14 @@ class RunnableGraph;
 // that does not depend on inputs. The interpreter drops each value after its last use, so that memory peaks as in the
 // original program; a placeholder's value lives on only if the caller keeps it.
 //
-// The interpreter supports graphs of torch.export and Dynamo that use:
+// The interpreter supports the graphs of compile() and of torch.export, which use:
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
 //   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint, wrap, and Rehearse's own register_hook;
-// - Python's arithmetic and comparisons: of numbers (_operator.*; math.trunc, floor and ceil; torch.sym_*) and of
-//   tensors (_operator.*); _operator.getitem of lists, tuples, dicts and tensors;
-// - wait() and synchronize() of c10d::Work; methods of tensors, torch.* and torch._C._nn.* that are operators of ATen:
-//   each call chooses the overload by the kinds of the arguments; methods that ask for sizes, strides or counts
-//   (size(), numel(), ...) or that cast (float(), ...); from torch.nn.functional: relu, dropout, layer_norm,
-//   group_norm, batch_norm, embedding;
-// - torch._check, torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
-// - submodules with graphs; the leaf modules Linear, Embedding and ReLU (never in place); attributes with tensors.
+// - Python's arithmetic and comparisons of numbers (_operator.*; math.trunc, floor and ceil; torch.sym_*);
+//   _operator.getitem of lists, tuples and dicts;
+// - wait() and synchronize() of c10d::Work;
+// - torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
+// - submodules with graphs; attributes with tensors.
 // The graph starts in the caller's grad mode, which must be off if the graph changes a leaf in place.
 //
 // The constructor reads the module (a shared submodule once) and keeps it. The module must not change while the

@@ -19,6 +19,7 @@
 #include "core/graph/module_path.h"
 #include "core/graph/recorded_graph.h"
 #include "graph/pt2/schema_values.h"
+#include "kit/graph/program_runner.h"
 
 namespace rehearse::graph {
 namespace {

@@ -3,9 +3,11 @@
 #include <rehearse/graph/interpreter.h>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/graph/text.h>
 #include <rehearse_internal/graph/operators.h>
 
 #include "bit_equal.h"
@@ -113,7 +115,7 @@ TEST(Interpreter, WrongGraphsAreRefusedBeforeTheyRun) {
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_module("m", {x}); }),
               HasSubstr("no submodule 'm'"));
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_method("add_", {x}); }),
-              HasSubstr("no form of aten::add_ takes (Tensor)"));
+              HasSubstr("call_method 'add_' cannot be run; operators of the dispatcher can"));
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument {
                 return g.call_function("torch.ops.higher_order.cond", {x, x, x, List{}});
               }),
@@ -149,6 +151,55 @@ TEST(Interpreter, WrongValuesAreNamedWithTheirArgument) {
     EXPECT_THAT(error.what(), HasSubstr("in node 'bad', torch.ops.aten.view.default, from net.py:9"));
   }
   EXPECT_THROW(Interpreter(bad).run({}), GraphError);
+}
+
+TEST(Interpreter, ModesEndWithTheGraphAlsoWhenANodeFails) {
+  const at::Tensor x = at::arange(6, at::kFloat).reshape({2, 3});
+  const at::Tensor w = at::ones({3, 3}).requires_grad_();
+  const auto module = parse_graph_module(R"(graph_module "G" {
+    %x = placeholder "x" []
+    %w = placeholder "w" []
+    %v = placeholder "v" []
+    %off = call_function "torch._C._set_grad_enabled" [false]
+    %first = call_function "torch.ops.aten.mm.default" [%x, %w]
+    %on = call_function "torch._C._set_grad_enabled" [true]
+    %outer = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(BFloat16), true, none]
+    %inner = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(Half), true, none]
+    %second = call_function "torch.ops.aten.mm.default" [%x, %v]
+    %leave = call_function "torch.amp.autocast_mode._exit_autocast" [%inner]
+    %third = call_function "torch.ops.aten.mm.default" [%x, %v]
+    %leave_1 = call_function "torch.amp.autocast_mode._exit_autocast" [%outer]
+    %fourth = call_function "torch.ops.aten.mm.default" [%x, %w]
+    %off_1 = call_function "torch._C._set_grad_enabled" [false]
+    %output = output "output" [[%first, %second, %third, %fourth]]
+  })");
+  const Interpreter interpreter(module);
+  const auto results = interpreter.run({x, w, at::ones({3, 3})});
+  EXPECT_TRUE(at::GradMode::is_enabled());
+  EXPECT_FALSE(results[0].toTensor().requires_grad());
+  EXPECT_EQ(results[1].toTensor().scalar_type(), at::kHalf);
+  EXPECT_EQ(results[2].toTensor().scalar_type(), at::kBFloat16);
+  EXPECT_EQ(results[3].toTensor().scalar_type(), at::kFloat);
+  EXPECT_TRUE(results[3].toTensor().requires_grad());
+
+  const auto failing = parse_graph_module(R"(graph_module "G" {
+    %x = placeholder "x" []
+    %off = call_function "torch._C._set_grad_enabled" [false]
+    %outer = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(BFloat16), true, none]
+    %inner = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(Half), false, none]
+    %r = call_function "torch.ops.aten.view.default" [%x, [7]]
+    %leave = call_function "torch.amp.autocast_mode._exit_autocast" [%inner]
+    %leave_1 = call_function "torch.amp.autocast_mode._exit_autocast" [%outer]
+    %output = output "output" [%r]
+  })");
+  const c10::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCPU);
+  EXPECT_THROW(Interpreter(failing).run({x}), c10::Error);
+  EXPECT_TRUE(at::GradMode::is_enabled());
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), dtype);
+  EXPECT_EQ(
+      error_with([](Graph& g, Node& x) -> Argument { return g.call_function("torch._C._set_grad_enabled", {x}); }),
+      "node '_set_grad_enabled', args: must be one bool");
 }
 
 TEST(PythonFunctions, KeywordsGoWhereTheirNamesSay) {

@@ -12,12 +12,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/split.h>
 
 #include "bit_equal.h"
 #include "core/graph/eager.h"
 #include "core/graph/recorded_graph.h"
+#include "kit/graph/dynamo_interpreter.h"
 
 namespace rehearse::graph {
 namespace {
@@ -168,13 +168,13 @@ class Comparison {
     fill_attributes(*module, data);
     const std::vector<IValue> inputs = inputs_of(*module, data, kSymbols);
     const Symbols known = known_symbols(*module, kSymbols);
-    Interpreter interpreter(module);
+    DynamoInterpreter interpreter(module);
     interpreter.set_observer([&](const Node& node, const IValue& value) { expect_recorded(node, value, known); });
     const std::vector<IValue> changed = copies(inputs);
     at::manual_seed(3);
     const std::vector<IValue> wanted = run_eagerly(*module, changed);
     const bool bits = module->submodules().empty();  // the reference of a called Linear adds in another order
-    const auto compare = [&](const Interpreter& with) {
+    const auto compare = [&](const DynamoInterpreter& with) {
       const std::vector<IValue> own = copies(inputs);
       at::manual_seed(3);
       expect_equal(with.run(own), wanted, bits);
@@ -188,7 +188,7 @@ class Comparison {
     if (may_see_another_order(*module, split)) {
       ++reordered;
     } else {
-      compare(Interpreter(split.module));
+      compare(DynamoInterpreter(split.module));
     }
   }
 

@@ -8,11 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/exported_program.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
 #include "bit_equal.h"
 #include "core/graph/recorded_graph.h"
+#include "kit/graph/program_runner.h"
 
 namespace {
 

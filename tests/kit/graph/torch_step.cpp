@@ -6,8 +6,8 @@
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/node.h>
 
-#include "graph/run/call/overloads.h"
-#include "graph/run/steps/steps.h"
+#include "kit/graph/dynamo_steps.h"
+#include "kit/graph/overloads.h"
 
 namespace rehearse::graph {
 namespace {

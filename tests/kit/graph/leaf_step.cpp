@@ -3,7 +3,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 
-#include "graph/run/steps/steps.h"
+#include "kit/graph/dynamo_steps.h"
 
 namespace rehearse::graph {
 namespace {

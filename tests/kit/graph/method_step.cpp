@@ -2,8 +2,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "graph/run/call/overloads.h"
-#include "graph/run/steps/steps.h"
+#include "kit/graph/dynamo_steps.h"
+#include "kit/graph/overloads.h"
 
 namespace rehearse::graph {
 namespace {

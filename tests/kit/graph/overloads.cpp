@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "graph/run/call/overloads.h"
+#include "kit/graph/overloads.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,14 +2,13 @@
 // Methods, torch.* and torch.nn.functional resolve to the operator that Python would call. If there is none, the error
 // says so.
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/text.h>
 
 #include "bit_equal.h"
+#include "kit/graph/dynamo_interpreter.h"
 
 namespace rehearse::graph {
 namespace {
@@ -23,7 +22,7 @@ using testing::StartsWith;
 IValue run(const std::string& lines, std::int64_t n = 2) {
   const auto module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] %n = placeholder \"n\" [] " +
                                          lines + " %output = output \"output\" [%r]}");
-  return Interpreter(module).run({at::arange(6, at::kFloat).reshape({2, 3}), n}).at(0);
+  return DynamoInterpreter(module).run({at::arange(6, at::kFloat).reshape({2, 3}), n}).at(0);
 }
 
 std::string call_error(const std::string& lines) {
@@ -108,7 +107,7 @@ TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
   }
   const auto constant = parse_graph_module(R"(graph_module "G" {%x = placeholder "x" []
     %r = call_function "_operator.getitem" [%x, [0, 1]] %output = output "output" [%r]})");
-  EXPECT_THROW(Interpreter{constant}, GraphError);
+  EXPECT_THROW(DynamoInterpreter{constant}, GraphError);
   const std::string rows =
       R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
   EXPECT_THAT(run(rows + "[%x, [%i, 0]]").toTensor(), BitEqual(kX.select(1, 0).slice(0, 1)));
@@ -155,52 +154,6 @@ TEST(TorchCalls, WhatThereIsNotIsNamed) {
             "node 'r', args[1]: a list within an index cannot be run: pass a tensor");
   EXPECT_EQ(call_error(R"(%b = call_function "_operator.gt" [%n, 2] %r = call_function "torch._check" [%b])"),
             "node 'r', args[0]: the check failed");
-  EXPECT_EQ(call_error(R"(%r = call_function "torch._C._set_grad_enabled" [%n])"), "node 'r', args: must be one bool");
-}
-
-TEST(TorchCalls, ModesEndWithTheGraphAlsoWhenANodeFails) {
-  const at::Tensor w = at::ones({3, 3}).requires_grad_();
-  const auto module = parse_graph_module(R"(graph_module "G" {
-    %x = placeholder "x" []
-    %w = placeholder "w" []
-    %v = placeholder "v" []
-    %off = call_function "torch._C._set_grad_enabled" [false]
-    %first = call_function "torch.mm" [%x, %w]
-    %on = call_function "torch._C._set_grad_enabled" [true]
-    %outer = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(BFloat16), true, none]
-    %inner = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(Half), true, none]
-    %second = call_function "torch.mm" [%x, %v]
-    %leave = call_function "torch.amp.autocast_mode._exit_autocast" [%inner]
-    %third = call_function "torch.mm" [%x, %v]
-    %leave_1 = call_function "torch.amp.autocast_mode._exit_autocast" [%outer]
-    %fourth = call_function "torch.mm" [%x, %w]
-    %off_1 = call_function "torch._C._set_grad_enabled" [false]
-    %output = output "output" [[%first, %second, %third, %fourth]]
-  })");
-  const Interpreter interpreter(module);
-  const auto results = interpreter.run({kX, w, at::ones({3, 3})});
-  EXPECT_TRUE(at::GradMode::is_enabled());
-  EXPECT_FALSE(results[0].toTensor().requires_grad());
-  EXPECT_EQ(results[1].toTensor().scalar_type(), at::kHalf);
-  EXPECT_EQ(results[2].toTensor().scalar_type(), at::kBFloat16);
-  EXPECT_EQ(results[3].toTensor().scalar_type(), at::kFloat);
-  EXPECT_TRUE(results[3].toTensor().requires_grad());
-
-  const auto failing = parse_graph_module(R"(graph_module "G" {
-    %x = placeholder "x" []
-    %off = call_function "torch._C._set_grad_enabled" [false]
-    %outer = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(BFloat16), true, none]
-    %inner = call_function "torch.amp.autocast_mode._enter_autocast" ["cpu", dtype(Half), false, none]
-    %r = call_method "view" [%x, 7]
-    %leave = call_function "torch.amp.autocast_mode._exit_autocast" [%inner]
-    %leave_1 = call_function "torch.amp.autocast_mode._exit_autocast" [%outer]
-    %output = output "output" [%r]
-  })");
-  const c10::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCPU);
-  EXPECT_THROW(Interpreter(failing).run({kX}), c10::Error);
-  EXPECT_TRUE(at::GradMode::is_enabled());
-  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
-  EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), dtype);
 }
 
 TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
@@ -214,7 +167,7 @@ TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
   })");
   const auto error = [&] {
     try {
-      Interpreter interpreter(module);
+      DynamoInterpreter interpreter(module);
     } catch (const GraphError& refused) {
       return std::string(refused.what());
     }
@@ -223,7 +176,7 @@ TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
   EXPECT_EQ(error(), "node 'y', target: the attribute 'fc.weight' has no data");
   const at::Tensor weight = at::arange(12, at::kFloat).reshape({4, 3}) - 6;
   module->find_submodule("fc")->set_attribute("weight", {{}, weight, false});
-  EXPECT_THAT(Interpreter(module).run({kX})[0].toTensor(), BitEqual(at::matmul(kX, weight.t()).clamp_min(0)));
+  EXPECT_THAT(DynamoInterpreter(module).run({kX})[0].toTensor(), BitEqual(at::matmul(kX, weight.t()).clamp_min(0)));
   module->set_submodule("act", std::make_shared<GraphModule>("Conv2d"));
   EXPECT_EQ(error(),
             "node 'z', target: the submodule 'act' (Conv2d) has no graph, and its settings (a stride, a momentum) are "

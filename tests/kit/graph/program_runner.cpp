@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "kit/graph/program_runner.h"
+
+#include <map>
+#include <string>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-
-#include <rehearse/graph/exported_program.h>
 
 namespace rehearse::graph {
 namespace {
