@@ -8,23 +8,47 @@
 #include <vector>
 
 #include <rehearse/graph/text.h>
+#include <rehearse_internal/archive/archive.h>
+
+namespace rehearse::capture {
+
+template <class Archive>
+static void fields(Archive& archive, Tangent& tangent) {
+  archive(tangent.value, tangent.form.dim_order, tangent.form.expanded);
+}
+template <class Archive>
+static void fields(Archive& archive, GraphOutput& output) {
+  archive(output.kind, output.index);
+  archive.check(output.kind, GraphOutput::Kind::View, "kind of output");
+}
+template <class Archive>
+static void fields(Archive& archive, ChangedInput& changed) {
+  archive(changed.input, changed.value, changed.under_autograd);
+}
+
+}  // namespace rehearse::capture
 
 namespace rehearse::compiler {
 namespace {
 
-using graph::Argument;
 using graph::GraphError;
 using graph::GraphModule;
-using graph::List;
 using graph::Node;
-using Kind = capture::GraphOutput::Kind;
 
 constexpr std::int64_t kNone = -1;
 
-std::size_t index_of(const Argument& argument) {
-  const auto number = argument.as<std::int64_t>();
-  if (number < 0) throw GraphError("", "stored joint graph", "has a negative index");
-  return static_cast<std::size_t>(number);
+struct Stored {
+  std::string graphs;                              // a module with the graphs as its submodules, as text
+  std::vector<std::vector<std::int64_t>> origins;  // see origins_of(), for each graph
+  std::int64_t backward_begin = kNone;             // the position of the node
+  capture::JointGraph joint;                       // without graphs and nodes
+};
+
+template <class Archive>
+void fields(Archive& archive, Stored& stored) {
+  auto& joint = stored.joint;
+  archive(stored.graphs, stored.origins, stored.backward_begin, joint.inputs, joint.values, joint.tangents,
+          joint.leading_tangents, joint.outputs, joint.changed_inputs);
 }
 
 std::vector<const Node*> nodes_of(const GraphModule& module) {
@@ -38,11 +62,11 @@ std::vector<const Node*> nodes_of(const GraphModule& module) {
 }
 
 // For each node, the index of the first node of `part` with the same origin; kNone for a node without an origin.
-List origins_of(const GraphModule& module, const GraphModule& part) {
+std::vector<std::int64_t> origins_of(const GraphModule& module, const GraphModule& part) {
   std::unordered_map<const graph::Origin*, std::size_t> first;
   const std::vector<const Node*> of_part = nodes_of(part);
   for (std::size_t i = 0; i < of_part.size(); ++i) first.emplace(of_part[i]->meta().origin.get(), i);
-  List origins;
+  std::vector<std::int64_t> origins;
   for (const Node& node : module.graph()) {
     const graph::Metadata& meta = node.meta();
     if (meta.brings_history != 0 || meta.history_from != 0) throw GraphError(node.name(), "meta", "brings history");
@@ -50,17 +74,17 @@ List origins_of(const GraphModule& module, const GraphModule& part) {
     if (meta.origin != nullptr && found == first.end()) {
       throw GraphError(node.name(), "meta.origin", "is that of no node of the part");
     }
-    origins.emplace_back(meta.origin != nullptr ? static_cast<std::int64_t>(found->second) : kNone);
+    origins.push_back(meta.origin != nullptr ? static_cast<std::int64_t>(found->second) : kNone);
   }
   return origins;
 }
 
-void set_origins(GraphModule& module, const List& origins, const GraphModule& part) {
+void set_origins(GraphModule& module, const std::vector<std::int64_t>& origins, const GraphModule& part) {
   const std::vector<const Node*> of_part = nodes_of(part);
   std::size_t next = 0;
   for (Node& node : module.graph()) {
-    const Argument& origin = origins.at(next++);
-    if (origin.as<std::int64_t>() != kNone) node.meta().origin = of_part.at(index_of(origin))->meta().origin;
+    const std::int64_t origin = origins.at(next++);
+    if (origin != kNone) node.meta().origin = of_part.at(static_cast<std::size_t>(origin))->meta().origin;
   }
 }
 
@@ -82,122 +106,54 @@ void set_attributes(GraphModule& module, const GraphModule& part) {
   }
 }
 
-template <class T>
-List list_of(const std::vector<T>& values) {
-  List list;
-  for (const auto& each : values) {
-    if constexpr (requires { each.begin(); }) {
-      list.push_back(list_of(each));
-    } else {
-      list.emplace_back(each);
-    }
-  }
-  return list;
-}
-
-template <class T>
-std::vector<T> values_of(const Argument& list) {
-  std::vector<T> values;
-  for (const Argument& each : list.as<List>()) {
-    if constexpr (std::is_same_v<T, std::size_t>) {
-      values.push_back(index_of(each));
-    } else {
-      values.push_back(each.as<T>());
-    }
-  }
-  return values;
-}
-
-List list_of_bools(const std::vector<bool>& values) {
-  List list;
-  for (const bool each : values) list.emplace_back(each);
-  return list;
-}
-
-// The members of a joint graph other than its graphs, in the order of their declaration.
-List members_of(const capture::JointGraph& joint) {
-  List tangents, outputs, changed;
-  for (const capture::Tangent& each : joint.tangents) {
-    tangents.push_back(List{each.value, list_of(each.form.dim_order), list_of_bools(each.form.expanded)});
-  }
-  for (const capture::GraphOutput& each : joint.outputs) {
-    outputs.push_back(List{static_cast<std::int64_t>(each.kind), each.index});
-  }
-  for (const capture::ChangedInput& each : joint.changed_inputs) {
-    changed.push_back(List{each.input, each.value, each.under_autograd});
-  }
-  std::int64_t backward_begin = kNone, position = 0;
-  for (const Node& node : joint.module->graph()) {
-    if (&node == joint.backward_begin) backward_begin = position;
+std::int64_t position_of(const Node* wanted, const GraphModule& module) {
+  std::int64_t position = 0;
+  for (const Node& node : module.graph()) {
+    if (&node == wanted) return position;
     ++position;
   }
-  return {joint.inputs, joint.values, tangents, list_of(joint.leading_tangents), backward_begin, outputs, changed};
+  return kNone;
 }
 
-Kind kind_from(const Argument& argument) {
-  const auto number = argument.as<std::int64_t>();
-  if (number < 0 || number > static_cast<std::int64_t>(Kind::View)) {
-    throw GraphError("", "stored joint graph", "has an output of no kind");
-  }
-  return static_cast<Kind>(number);
-}
-
-void set_members(capture::JointGraph& joint, const List& members) {
-  joint.inputs = index_of(members.at(0));
-  joint.values = index_of(members.at(1));
-  for (const Argument& each : members.at(2).as<List>()) {
-    const List& tangent = each.as<List>();
-    joint.tangents.push_back(
-        {index_of(tangent.at(0)), {values_of<std::int64_t>(tangent.at(1)), values_of<bool>(tangent.at(2))}});
-  }
-  for (const Argument& each : members.at(3).as<List>()) {
-    joint.leading_tangents.push_back(values_of<std::size_t>(each));
-  }
+const Node* node_at(std::int64_t wanted, const GraphModule& module) {
   std::int64_t position = 0;
-  for (const Node& node : std::as_const(*joint.module).graph()) {
-    if (position++ == members.at(4).as<std::int64_t>()) joint.backward_begin = &node;
+  for (const Node& node : module.graph()) {
+    if (position++ == wanted) return &node;
   }
-  for (const Argument& each : members.at(5).as<List>()) {
-    const List& output = each.as<List>();
-    joint.outputs.push_back({kind_from(output.at(0)), index_of(output.at(1))});
-  }
-  for (const Argument& each : members.at(6).as<List>()) {
-    const List& changed = each.as<List>();
-    joint.changed_inputs.push_back({index_of(changed.at(0)), index_of(changed.at(1)), changed.at(2).as<bool>()});
-  }
+  return nullptr;
 }
 
 }  // namespace
 
 std::string stored_joint(const capture::JointGraph& joint, const GraphModule& part) {
-  GraphModule stored("joint graph");
-  List origins;
+  Stored stored;
+  stored.joint = joint;
+  stored.backward_begin = position_of(joint.backward_begin, *joint.module);
+  GraphModule graphs("joint graph");
   for (const auto& [name, module] : {std::pair("joint", joint.module), std::pair("views", joint.views)}) {
     if (module == nullptr) continue;
     require_attributes_of(*module, part);
-    stored.set_submodule(name, module);
-    origins.push_back(origins_of(*module, part));
+    graphs.set_submodule(name, module);
+    stored.origins.push_back(origins_of(*module, part));
   }
-  stored.graph().call_function("members", members_of(joint));
-  stored.graph().call_function("origins", std::move(origins));
-  return graph::to_text(stored, graph::Origins::Without);
+  stored.graphs = graph::to_text(graphs, graph::Origins::Without);
+  return archive::packed(stored);
 }
 
-capture::JointGraph joint_from(std::string_view text, const GraphModule& part) {
-  const auto stored = graph::parse_graph_module(text);
-  capture::JointGraph joint;
-  joint.module = stored->find_submodule("joint");
-  joint.views = stored->find_submodule("views");
-  const Node* const members = stored->graph().first();
-  const Node* const origins = members != nullptr ? members->next() : nullptr;
-  if (joint.module == nullptr || origins == nullptr) throw GraphError("", "stored joint graph", "is not whole");
+capture::JointGraph joint_from(std::string_view bytes, const GraphModule& part) {
+  auto stored = archive::unpacked<Stored>(bytes, "the stored joint graph");
+  const auto graphs = graph::parse_graph_module(stored.graphs);
+  capture::JointGraph joint = std::move(stored.joint);
+  joint.module = graphs->find_submodule("joint");
+  joint.views = graphs->find_submodule("views");
+  if (joint.module == nullptr) throw GraphError("", "stored joint graph", "is not whole");
   std::size_t next = 0;
   for (const auto& module : {joint.module, joint.views}) {
     if (module == nullptr) continue;
-    set_origins(*module, origins->args().at(next++).as<List>(), part);
+    set_origins(*module, stored.origins.at(next++), part);
     set_attributes(*module, part);
   }
-  set_members(joint, members->args());
+  joint.backward_begin = node_at(stored.backward_begin, *joint.module);
   return joint;
 }
 

@@ -18,7 +18,7 @@
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
 
-#include "byte_stream.h"
+#include "message.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -104,13 +104,31 @@ c10::intrusive_ptr<c10d::Store> store_of_next(c10d::ProcessGroup& group, const s
   return c10::make_intrusive<c10d::PrefixStore>(std::to_string(number), store);
 }
 
-constexpr std::uint64_t kCompiled = 0;
-constexpr std::uint64_t kFailed = 1;
-constexpr std::uint64_t kRunsOnce = 2;
-
 bool runs_once(const CompileOutcome& outcome) { return std::holds_alternative<RunsOnce>(outcome); }
 
+struct StepMessage {
+  std::string step, payload;
+};
+
+template <class Archive>
+void fields(Archive& archive, StepMessage& message) {
+  archive(message.step, message.payload);
+}
+
 }  // namespace
+
+template <class Archive>
+static void fields(Archive& archive, GraphHash& hash) {
+  archive(hash.value);
+}
+template <class Archive>
+static void fields(Archive& archive, ErrorText& error) {
+  archive(error.text);
+}
+template <class Archive>
+static void fields(Archive& archive, RunsOnce& once) {
+  archive(once.refusal);
+}
 
 StoreGather::StoreGather(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size)
     : store_(std::move(store)), name_(std::move(name)), rank_(rank), size_(size) {
@@ -129,23 +147,19 @@ std::string StoreGather::key(int rank, std::int64_t number) const {
 
 std::vector<std::string> StoreGather::gather(const std::string& payload, const std::string& step) {
   const auto number = store_->add(fmt::format("{}/count of rank {}", name_, rank_), 1);
-  ByteWriter writer;
-  writer.text(step);
-  writer.text(payload);
-  const std::string mine = writer.take();
+  const std::string mine = archive::packed(StepMessage{step, payload});
   store_->set(key(rank_, number), std::vector<std::uint8_t>(mine.begin(), mine.end()));
   std::vector<std::string> payloads;
   for (int rank = 0; rank < size_; ++rank) {
     const auto bytes = store_->get(key(rank, number));
-    const std::string given(bytes.begin(), bytes.end());
-    ByteReader reader(given, fmt::format("rank {} in the {} (\"{}\")", rank, step, name_));
-    if (const auto other = reader.text(); other != step) {
+    auto message = received<StepMessage>(std::string(bytes.begin(), bytes.end()),
+                                         fmt::format("rank {} in the {} (\"{}\")", rank, step, name_));
+    if (message.step != step) {
       throw CompileError(
           fmt::format("ranks of \"{}\" are at different steps of a compilation: rank {} at the {}, rank {} at the {}",
-                      name_, rank_, step, rank, other));
+                      name_, rank_, step, rank, message.step));
     }
-    payloads.push_back(reader.text());
-    reader.finish();
+    payloads.push_back(std::move(message.payload));
   }
   // Every rank has sent its message of this round, so every rank has read all messages of the previous round.
   if (number > 1) store_->deleteKey(key(rank_, number - 1));
@@ -229,7 +243,10 @@ Ability CompilerCollectives::least(Ability mine, const CollectiveLabel& label) {
     const auto all = store_->gather(name_of(mine), name);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto ability = ability_named(all[i]);
-      if (!ability) damaged("it is neither hit, miss nor eager", sender(i, label, "guards"));
+      if (!ability) {
+        throw CompileError(fmt::format("what {} sent about a compilation is damaged: it is neither hit, miss nor eager",
+                                       sender(i, label, "guards")));
+      }
       least = std::min(least, *ability);
     }
     return least;
@@ -259,36 +276,10 @@ std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, c
   return hashes;
 }
 
-std::string encode(const CompileOutcome& outcome) {
-  ByteWriter writer;
-  if (const auto* const hash = std::get_if<GraphHash>(&outcome)) {
-    writer.number(kCompiled);
-    writer.number(hash->value);
-  } else if (const auto* const once = std::get_if<RunsOnce>(&outcome)) {
-    writer.number(kRunsOnce);
-    writer.text(once->refusal);
-  } else {
-    writer.number(kFailed);
-    writer.text(std::get<ErrorText>(outcome).text);
-  }
-  return writer.take();
-}
+std::string encode(const CompileOutcome& outcome) { return archive::packed(outcome); }
 
 CompileOutcome decode_outcome(std::string_view bytes, const std::string& sender) {
-  ByteReader reader(bytes, sender);
-  CompileOutcome outcome;
-  switch (reader.number_up_to(kRunsOnce, "outcome")) {
-    case kCompiled:
-      outcome = GraphHash{reader.number()};
-      break;
-    case kFailed:
-      outcome = ErrorText{reader.text()};
-      break;
-    default:
-      outcome = RunsOnce{reader.text()};
-  }
-  reader.finish();
-  return outcome;
+  return received<CompileOutcome>(bytes, sender);
 }
 
 std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
