@@ -10,7 +10,6 @@
 #include <rehearse_internal/comm/pending.h>
 #include <rehearse_internal/exec/executor.h>
 
-#include "process/check/archive.h"
 #include "process/check/call_facts.h"
 
 // The messages between the ranks of a job of processes and their coordinator. Ranks are ranks of the world unless
@@ -190,32 +189,37 @@ void fields(Archive& archive, JobOutcome& job_outcome) {
           job_outcome.blocked, job_outcome.mismatches, job_outcome.pending, job_outcome.pending_groups,
           job_outcome.short_messages);
 }
+
+}  // namespace rehearse::real
+
+namespace rehearse::comm {
+
 // Leaves out call sites, because they are addresses of one process.
 template <class Archive>
-void fields(Archive& archive, comm::Mismatch::Side& side) {
+void fields(Archive& archive, Mismatch::Side& side) {
   archive(side.rank, side.fingerprint, side.alike);
 }
 template <class Archive>
-void fields(Archive& archive, comm::Mismatch::Field& field) {
+void fields(Archive& archive, Mismatch::Field& field) {
   archive(field.name, field.first, field.second, field.others);
 }
 template <class Archive>
-void fields(Archive& archive, comm::Mismatch& mismatch) {
+void fields(Archive& archive, Mismatch& mismatch) {
   archive(mismatch.kind, mismatch.group, mismatch.sequence, mismatch.has_majority, mismatch.first, mismatch.second,
           mismatch.others, mismatch.fields);
 }
 template <class Archive>
-void fields(Archive& archive, comm::PendingOperation& call) {
+void fields(Archive& archive, PendingOperation& call) {
   archive(call.rank, call.group, call.sequence, call.call, call.description, call.waits_for, call.timed_out,
           call.gave_up, call.record_id, call.receiver, call.is_send, call.sent_as);
 }
 template <class Archive>
-void fields(Archive& archive, comm::ShortMessages& messages) {
+void fields(Archive& archive, ShortMessages& messages) {
   archive(messages.call, messages.elements, messages.received, messages.ranks, messages.times);
 }
 template <class Archive>
-void fields(Archive& archive, comm::PendingGroup& group) {
+void fields(Archive& archive, PendingGroup& group) {
   archive(group.call, group.name, group.called_by, group.missing);
 }
 
-}  // namespace rehearse::real
+}  // namespace rehearse::comm

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include <c10/util/Exception.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/machine_time.h>
 
 namespace rehearse::real {
@@ -26,9 +27,10 @@ CoordinatorService::CoordinatorService(c10d::Store& store, int ranks, VirtualDur
       check_timeout_(check_timeout),
       began_(began),
       ranks_(ranks),
-      coordinator_(
-          ranks, check_timeout,
-          [this](int rank, const ToRank& message) { queue_.send(MessageQueue::to_rank(rank), packed(message)); }),
+      coordinator_(ranks, check_timeout,
+                   [this](int rank, const ToRank& message) {
+                     queue_.send(MessageQueue::to_rank(rank), archive::packed(message));
+                   }),
       ticks_(store),
       thread_([this](const std::stop_token& stop) { serve(stop); }),
       ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
@@ -52,7 +54,7 @@ void CoordinatorService::tick(const std::stop_token& stop) {
     while (!stopped) {
       never.wait_for(lock, stop, heartbeat_interval(check_timeout_) / 2, [] { return false; });
       stopped = stop.stop_requested();
-      ticks_.send(MessageQueue::to_coordinator(), packed(FromRank{kTick, StillAlive{}}));
+      ticks_.send(MessageQueue::to_coordinator(), archive::packed(FromRank{kTick, StillAlive{}}));
     }
   } catch (const c10::Error&) {
     // The store is gone; see serve().
@@ -60,10 +62,10 @@ void CoordinatorService::tick(const std::stop_token& stop) {
   ends_.note();
 }
 
-void CoordinatorService::receive(const Bytes& message, VirtualTime now) {
+void CoordinatorService::receive(const std::string& message, VirtualTime now) {
   int rank = 0;
   try {
-    const auto from_rank = unpacked<FromRank>(message);
+    const auto from_rank = archive::unpacked<FromRank>(message, "a message between ranks");
     rank = from_rank.rank;
     return rank == kTick ? coordinator_.check_deadlines(now) : coordinator_.receive(from_rank, now);
   } catch (const c10::DistError&) {
@@ -89,7 +91,8 @@ void CoordinatorService::serve(const std::stop_token& stop) {
       last = now;
       receive(message, now);
       if (now < next_beat || coordinator_.over()) continue;
-      for (int rank = 0; rank < ranks_; ++rank) queue_.send(MessageQueue::to_rank(rank), packed(ToRank(StillAlive{})));
+      for (int rank = 0; rank < ranks_; ++rank)
+        queue_.send(MessageQueue::to_rank(rank), archive::packed(ToRank(StillAlive{})));
       next_beat = now + beat;
     }
   } catch (const c10::DistError&) {

@@ -30,7 +30,7 @@ class CoordinatorService {
  private:
   void serve(const std::stop_token& stop);
   void tick(const std::stop_token& stop);
-  void receive(const Bytes& message, VirtualTime now);
+  void receive(const std::string& message, VirtualTime now);
 
   MessageQueue queue_;
   const VirtualDuration check_timeout_;

@@ -12,11 +12,12 @@ constexpr std::chrono::hours kLongest{1};
 
 }  // namespace
 
-Bytes MessageQueue::receive(const std::string& reader) {
+std::string MessageQueue::receive(const std::string& reader) {
   store_->setTimeout(kLongest);
   for (;;) {
     try {
-      return store_->queuePop(reader, /*block=*/true);
+      const auto bytes = store_->queuePop(reader, /*block=*/true);
+      return {bytes.begin(), bytes.end()};
     } catch (const c10::DistStoreError&) {
       // The time is over, so wait again. A store that is gone throws DistNetworkError instead.
     }

@@ -5,8 +5,6 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "process/check/archive.h"
-
 namespace rehearse::real {
 
 // Sends messages between processes through a store. Each reader gets its messages in the order in which they were sent.
@@ -20,10 +18,12 @@ class MessageQueue {
   static std::string to_rank(int rank) { return "mail/" + std::to_string(rank); }
   static std::string to_coordinator() { return "mail/coordinator"; }
 
-  void send(const std::string& to, const Bytes& message) { store_->queuePush(to, message); }
+  void send(const std::string& to, const std::string& message) {
+    store_->queuePush(to, {message.begin(), message.end()});
+  }
 
   // Blocks until there is a message for `reader`.
-  Bytes receive(const std::string& reader);
+  std::string receive(const std::string& reader);
 
  private:
   const c10::intrusive_ptr<c10d::Store> store_;

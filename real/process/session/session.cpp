@@ -11,6 +11,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <rehearse/job/verdict.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/exec/machine_time.h>
@@ -45,7 +46,7 @@ void Session::require_running() const {
 void Session::tell(const RankMessage& message) {
   try {
     const std::lock_guard lock(sending_);
-    outgoing_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, message}));
+    outgoing_.send(MessageQueue::to_coordinator(), archive::packed(FromRank{rank_, message}));
   } catch (const c10::DistError& error) {
     store_is_gone(error);
   }
@@ -122,7 +123,7 @@ void Session::listen(const std::stop_token& stop) {
     while (!over && !stop.stop_requested()) {
       const auto message = incoming_.receive(MessageQueue::to_rank(rank_));
       change([this] { silence_.heard(); });
-      handle(unpacked<ToRank>(message));
+      handle(archive::unpacked<ToRank>(message, "a message between ranks"));
       tell_interrupt();
       const std::lock_guard lock(mutex_);
       over = job_outcome_.has_value();
@@ -141,7 +142,7 @@ void Session::handle(const ToRank& message) {
 
 // This rank answers the coordinator's heartbeat with its own.
 void Session::handle_one(const StillAlive&) {
-  incoming_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, StillAlive{}}));
+  incoming_.send(MessageQueue::to_coordinator(), archive::packed(FromRank{rank_, StillAlive{}}));
 }
 
 void Session::handle_one(const Go& go) {

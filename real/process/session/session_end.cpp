@@ -6,6 +6,7 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/job/early_end.h>
 
@@ -65,7 +66,7 @@ void Session::close() {
 void Session::tell_self() {
   try {
     const std::lock_guard lock(sending_);
-    outgoing_.send(MessageQueue::to_rank(rank_), packed(ToRank(StillAlive{})));
+    outgoing_.send(MessageQueue::to_rank(rank_), archive::packed(ToRank(StillAlive{})));
   } catch (const c10::Error&) {
     // The store is gone, so the listener has ended, too.
   }

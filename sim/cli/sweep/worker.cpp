@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/interrupt.h>
 #include <unistd.h>
 
@@ -17,13 +18,6 @@
 
 namespace rehearse::cli {
 namespace {
-
-template <class Texts>
-std::string with_zeros(const Texts& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text + '\0';
-  return all;
-}
 
 class Worker {
  public:
@@ -55,26 +49,21 @@ class Worker {
     WorkerAnswer answer;
     answer.seed = seed;
     answer.identity = report.identity;
-    std::string json, error, files, remarks;
     if (!came_as_expected(scenario_, report)) {
       if (scenario_.expect != Verdict::ok)
         report.headline = fmt::format("{}: {}", expectation(scenario_, report), report.headline);
-      error = leave_files(attempt);
-      json = sim::to_json(report);
+      answer.error = leave_files(attempt);
+      answer.report = sim::to_json(report);
     } else {
-      remarks = with_zeros(report.remarks);
+      answer.remarks = report.remarks;
     }
-    files = with_zeros(attempt.world->files_written());
+    const auto& files = attempt.world->files_written();
+    answer.files.assign(files.begin(), files.end());
     answer.seconds = std::chrono::duration<double>(real_time() - start).count();
-    answer.report_bytes = json.size();
-    answer.error_bytes = error.size();
-    answer.files_bytes = files.size();
-    answer.remarks_bytes = remarks.size();
-    write_whole(files_.answers, &answer, sizeof answer);
-    write_whole(files_.answers, json.data(), json.size());
-    write_whole(files_.answers, error.data(), error.size());
-    write_whole(files_.answers, files.data(), files.size());
-    write_whole(files_.answers, remarks.data(), remarks.size());
+    const std::string bytes = archive::packed(answer);
+    const std::size_t size = bytes.size();
+    write_whole(files_.answers, &size, sizeof size);
+    write_whole(files_.answers, bytes.data(), size);
   }
 
   // Returns what went wrong; empty: nothing. The worker sends the report in either case.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <rehearse_internal/sim/scenario.h>
 
@@ -24,24 +25,26 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
 // the seed with them and with its strategy. `world`: how the seed ran.
 std::string replay_line(Arguments arguments, const WorldOptions& world, const std::filesystem::path& log);
 
-// The header of a worker's answer to a seed. Four parts follow it, with the lengths that it gives: the report as JSON
-// (no bytes: the run ended as expected); the errors that occurred while files were written; the names of the files that
-// ranks wrote outside the scratch folders; and the remarks of a run that ended as expected. Each name and each remark
-// is followed by a zero byte.
+// A worker's answer to a seed. In the pipe, it follows its length.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
   double seconds = 0;
-  std::uint64_t report_bytes = 0;
-  std::uint64_t error_bytes = 0;
-  std::uint64_t files_bytes = 0;
-  std::uint64_t remarks_bytes = 0;
+  std::string report;                // as JSON; empty: the run ended as expected
+  std::string error;                 // what went wrong while files were written
+  std::vector<std::string> files;    // that ranks wrote outside the scratch folders
+  std::vector<std::string> remarks;  // of a run that ended as expected
 };
+
+template <class Archive>
+void fields(Archive& archive, WorkerAnswer& answer) {
+  archive(answer.seed, answer.identity, answer.seconds, answer.report, answer.error, answer.files, answer.remarks);
+}
 
 // The worker's ends of its pipes, and the file that serves as its stdout and stderr.
 struct WorkerFiles {
-  int seeds = -1;  // eight bytes for each seed, in this machine's byte order
-  int answers = -1;
+  int seeds = -1;    // eight bytes for each seed, in this machine's byte order
+  int answers = -1;  // see WorkerAnswer
   int printed = -1;
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <sys/mman.h>
@@ -88,13 +89,6 @@ void become_worker(pid_t sweep, int printed, CrashRecord& crash) {
   obey_the_sweep(crash);
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
-}
-
-// The texts before each zero byte.
-std::vector<std::string> split(const std::string& texts) {
-  std::vector<std::string> each;
-  for (std::size_t at = 0; at < texts.size(); at = texts.find('\0', at) + 1) each.emplace_back(texts.c_str() + at);
-  return each;
 }
 
 }  // namespace
@@ -198,16 +192,16 @@ bool Workers::is_overdue(Process& process) const {
 }
 
 Workers::Done Workers::take(Process& process) {
-  WorkerAnswer answer;
-  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
-  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0'), files(answer.files_bytes, '\0'),
-      remarks(answer.remarks_bytes, '\0');
-  for (std::string* const part : {&report, &error, &files, &remarks}) {
-    if (!read_whole(process.answers.get(), part->data(), part->size())) return buried(process);
-  }
+  std::size_t size = 0;
+  if (!read_whole(process.answers.get(), &size, sizeof size)) return buried(process);
+  std::string bytes(size, '\0');
+  if (!read_whole(process.answers.get(), bytes.data(), size)) return buried(process);
   process.seed.reset();
-  Done done{answer.seed, {answer.identity, answer.seconds, nullptr, split(files), split(remarks)}, std::move(error)};
-  if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
+  auto answer = archive::unpacked<WorkerAnswer>(bytes, "the answer of a worker");
+  Done done{answer.seed,
+            {answer.identity, answer.seconds, nullptr, std::move(answer.files), std::move(answer.remarks)},
+            std::move(answer.error)};
+  if (!answer.report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(answer.report));
   return done;
 }
 

@@ -7,8 +7,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <rehearse_internal/archive/archive.h>
+
 #include "comm/call/fingerprint.h"
-#include "process/check/archive.h"
 
 namespace rehearse::real {
 namespace {
@@ -49,7 +50,7 @@ Compared compared(const comm::Operation& call) {
 
 Compared compared_there(const comm::Operation& call) {
   CallTexts texts;
-  return compared(operation_of(unpacked<CallFacts>(packed(facts_of(call))), texts));
+  return compared(operation_of(archive::unpacked<CallFacts>(archive::packed(facts_of(call)), "it"), texts));
 }
 
 TEST(CallFacts, OfEveryOperation_AreComparedAlike) {

@@ -6,6 +6,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <rehearse_internal/archive/archive.h>
+
 #include "process/check/coordinator.h"
 
 // Contract: the coordinator decides which calls match and how a job has ended, from messages and the time alone.
@@ -31,7 +33,7 @@ class CoordinatorTest : public ::testing::Test {
 
   // Packs and unpacks the message, as the store does.
   void receive(int rank, const RankMessage& body, VirtualDuration time) {
-    coordinator_.receive(unpacked<FromRank>(packed(FromRank{rank, body})), at(time));
+    coordinator_.receive(archive::unpacked<FromRank>(archive::packed(FromRank{rank, body}), "it"), at(time));
   }
 
   void call(int rank, std::uint64_t sequence, VirtualDuration time, at::IntArrayRef sizes = {2},

@@ -21,6 +21,7 @@
 #include <rehearse/exec/observer.h>
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -267,7 +268,7 @@ class CoordinatedJob {
   // Packs and unpacks the message, as the store does.
   void receive(const FromRank& message) {
     if (std::holds_alternative<RankEnded>(message.body)) ended_[static_cast<std::size_t>(message.rank)] = true;
-    coordinator_.receive(unpacked<FromRank>(packed(FromRank(message))), now_);
+    coordinator_.receive(archive::unpacked<FromRank>(archive::packed(FromRank(message)), "it"), now_);
   }
 
   void receive_from_live_ranks(const RankMessage& body) {
