@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "run/attempt.h"
 
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,23 @@ constexpr std::string_view kOtherWay = "the replay differs from the log: ";
 exec::Interruption interruption_of(const Report& report) {
   const bool itself = report.verdict == Verdict::interrupted && report.headline.find(kInSecondRun) == std::string::npos;
   return itself ? exec::Interruption{report.switches, report.end_time} : exec::Interruption{};
+}
+
+bool are_equal(const at::Tensor& one, const at::Tensor& other) {
+  const auto a = one.contiguous(), b = other.contiguous();
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
+}
+
+// Both runs took the same way, so ranks reported their results in the same order. Empty: the results are equal.
+std::string difference_of(const std::vector<RankResult>& first, const std::vector<RankResult>& second) {
+  for (std::size_t i = 0; i < first.size() && i < second.size(); ++i) {
+    const auto& [rank, name, value] = first[i];
+    if (rank == second[i].rank && name == second[i].name && are_equal(value, second[i].value)) continue;
+    return fmt::format("all decisions, steps and calls are equal, but rank {}'s result \"{}\" is not", rank, name);
+  }
+  return first.size() == second.size() ? ""
+                                       : "all decisions, steps and calls are equal, but the number of results is not";
 }
 
 }  // namespace
@@ -49,12 +67,13 @@ bool took_same_way(Attempt& first, const Attempt& second) {
     return false;
   }
   const auto difference = first_difference(first.path, second.path);
-  if (!difference) return true;
+  const auto text = difference ? difference->text : difference_of(first.world->results(), second.world->results());
+  if (text.empty()) return true;
   report.verdict = Verdict::nondeterminism;
   report.headline = fmt::format(
       "two runs of seed {} differ, so the program uses something outside of the seed (a clock, an address, a thread): "
       "{}",
-      report.seed, difference->text);
+      report.seed, text);
   return false;
 }
 

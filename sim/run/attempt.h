@@ -43,8 +43,8 @@ Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle*
 // The headline begins with this text if the second of two runs that are compared was interrupted.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
-// True if `second`, another run of the same seed, took the same path as `first`. Otherwise changes the verdict and
-// headline of `first` to say so.
+// True if `second`, another run of the same seed, took the same path as `first`, and ranks reported the same results.
+// Otherwise changes the verdict and headline of `first` to say so.
 bool took_same_way(Attempt& first, const Attempt& second);
 
 // Repeats the run of a finished log with the log's decisions. `run` carries out the replay and returns its report,

@@ -81,7 +81,7 @@ std::string meaning_of(const GradientRatio& found, int ranks, Reduced reduced) {
     case Kind::no_multiple:
       return "no multiple of what one process computes: it comes from other data, or was reduced in another way";
     case Kind::missing:
-      return "zero or missing: no backward reached the parameter, or the gradient was cleared";
+      return "zero or missing: no backward reached the parameter, the gradient was cleared, or it was never reduced";
     case Kind::unexpected:
       return "not zero, and one process computes zero";
     case Kind::not_finite:

@@ -83,10 +83,9 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
     });
     if (hashes.size() == 1) continue;
     const auto& operand = first.operands[i];
-    return text +
-           (operand.is_gradient
-                ? ", because its gradient differed already: if it had been reduced, it would be the same on all ranks"
-                : fmt::format(", because its argument \"{}\" differed already", operand.name));
+    return text + (operand.is_gradient ? ", because its gradient differed already: it was not reduced, or the "
+                                         "reduction gave ranks other values"
+                                       : fmt::format(", because its argument \"{}\" differed already", operand.name));
   }
   return text;
 }

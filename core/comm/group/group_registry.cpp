@@ -46,10 +46,10 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);
   if (made == creations_.size()) start_creation(ranks, name);
-  Creation& creation = creations_[made];
+  const auto index = made++;  // before it waits: another thread of the rank may call meanwhile
+  Creation& creation = creations_[index];
   join(creation, ranks, name, rank);
-  if (!creation.calls.fit()) join_mismatch(creation, made, rank);
-  ++made;
+  if (!creation.calls.fit()) join_mismatch(creation, index, rank);
   return creation.group;
 }
 

@@ -16,8 +16,9 @@ c10::intrusive_ptr<c10d::Store> FaultyStore::clone() {
 }
 
 template <class Call>
-auto FaultyStore::meet(std::string_view name, const std::vector<std::string>& keys, const Call& call) {
-  exec::this_rank::make_store_call([&] { faults_->before(name, keys, getTimeout()); });
+auto FaultyStore::meet(std::string_view name, const std::vector<std::string>& keys, const Call& call,
+                       std::optional<std::chrono::milliseconds> timeout) {
+  exec::this_rank::make_store_call([&] { faults_->before(name, keys, timeout ? *timeout : getTimeout()); });
   if constexpr (std::is_void_v<decltype(call())>) {
     call();
     faults_->after(name, keys);
@@ -96,7 +97,7 @@ void FaultyStore::wait(const std::vector<std::string>& keys) {
 }
 
 void FaultyStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
-  meet("wait", keys, [&] { below()->wait(keys, timeout); });
+  meet("wait", keys, [&] { below()->wait(keys, timeout); }, timeout);
 }
 
 }  // namespace rehearse::sim

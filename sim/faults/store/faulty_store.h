@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,10 @@ class FaultyStore final : public ForwardingStore {
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
 
  private:
+  // `timeout`: the call's own; empty: the store's.
   template <class Call>
-  auto meet(std::string_view name, const std::vector<std::string>& keys, const Call& call);
+  auto meet(std::string_view name, const std::vector<std::string>& keys, const Call& call,
+            std::optional<std::chrono::milliseconds> timeout = {});
 
   const std::shared_ptr<StoreFaults> faults_;
 };

@@ -313,11 +313,11 @@ class VerdictFinder {
       diagnosis.headline += never_called(awaited.others, failure.gave_up->call, failure.rank);
     if (!hopeless && !missing_ranks) diagnosis.headline.text += given_up(diagnosis.headline);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    CauseText told;
-    if (!missing_ranks && failure.gave_up) told = held_up(record_.faults, failure.gave_up->call);
-    told += unmatched_send(record_.pending, ends_);
+    auto told = held_up(record_, failures_);
+    if (told.text.empty()) told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
-    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(told));
+    const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;
+    set(came_too_late ? Verdict::timeout : Verdict::deadlock, std::move(told));
   }
 
   void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {

@@ -69,14 +69,46 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   return cause;
 }
 
-CauseText held_up(const std::vector<FaultLine>& faults, const std::string& call) {
+namespace {
+
+// Faults name a message without its peer: "send #1 on group "world"".
+std::string without_peer(std::string title) {
+  for (const std::string_view before : {" to rank ", " from rank "}) {
+    const auto begin = title.find(before);
+    if (begin != std::string::npos) title.erase(begin, title.find(' ', begin + before.size()) - begin);
+  }
+  return title;
+}
+
+// True if the fault fired on the call that `failure` gave up, or on the send for which it waited.
+bool holds_up(const FaultLine::Firing& firing, const exec::RankFailure& failure, const comm::EventLog& log) {
+  const auto& wait = *failure.gave_up;
+  if (firing.call == wait.call) return wait.waits_for.empty();
+  if (firing.rank == failure.rank) return firing.call == without_peer(wait.call);
+  if (wait.call.find(fmt::format(" from rank {} ", firing.rank)) == std::string::npos) return false;
+  const auto sends = log.of_rank(firing.rank);
+  const auto to_it = fmt::format(" to rank {} ", failure.rank);
+  return std::any_of(sends.begin(), sends.end(), [&](const comm::Event& event) {
+    const auto title = log.title(event);
+    return title.find(to_it) != std::string::npos && without_peer(title) == firing.call;
+  });
+}
+
+}  // namespace
+
+CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>& failures) {
+  std::string call;
   std::set<int> ranks;
   std::vector<std::string> texts;
-  for (const FaultLine& fault : faults) {
+  for (const FaultLine& fault : record.faults) {
     const auto verb = parse_fault(fault.fault).verb;
     if (verb != Fault::Verb::delay && verb != Fault::Verb::reorder) continue;
     for (const auto& firing : fault.fired) {
-      if (firing.call != call) continue;
+      const bool was_awaited = std::any_of(failures.begin(), failures.end(), [&](const exec::RankFailure& failure) {
+        return failure.gave_up && holds_up(firing, failure, record.events);
+      });
+      if (!was_awaited) continue;
+      call = firing.call;
       ranks.insert(firing.rank);
       if (texts.empty() || texts.back() != fault.fault) texts.push_back(fault.fault);
     }

@@ -319,16 +319,25 @@ CauseText Standstill::others_on_the_way(int rank, VirtualTime until) const {
 
 namespace {
 
-// For example " at ring.cpp:9 in step": where the receiver of the send receives something else. Empty if unknown.
-std::string place_of_receive(const comm::PendingOperation& send, const std::vector<comm::PendingOperation>& pending,
-                             const RankOutcomes& ends) {
-  for (const auto& call : pending) {
-    const bool is_of_receiver =
-        std::find(send.waits_for.begin(), send.waits_for.end(), call.rank) != send.waits_for.end();
-    if (!is_of_receiver || !call.call.starts_with("recv ")) continue;
-    return ends.place_of(call).at();
-  }
-  return "";
+// The call in which the receiver of the send receives something else; null: it is unknown.
+const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
+                                            const std::vector<comm::PendingOperation>& pending) {
+  const auto receive = std::find_if(pending.begin(), pending.end(), [&](const comm::PendingOperation& call) {
+    const auto& receivers = send.waits_for;
+    return std::find(receivers.begin(), receivers.end(), call.rank) != receivers.end() &&
+           call.call.starts_with("recv ");
+  });
+  return receive == pending.end() ? nullptr : &*receive;
+}
+
+// True if the receiver merely waits for another sender, which crashed or is held up by something else than other ranks.
+// Then it might have received this send next.
+bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
+  return receive != nullptr && std::any_of(receive->waits_for.begin(), receive->waits_for.end(), [&](int rank) {
+           const RankLine& line = ends.line_of(rank);
+           return line.state == RankOutcome::crashed || line.state == RankOutcome::stopped ||
+                  (line.state == RankOutcome::blocked && line.waits_for.empty());
+         });
 }
 
 }  // namespace
@@ -341,12 +350,13 @@ CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, con
   for (const auto& call : pending) {
     // A buffered send has completed, so nobody waits in it, and only this text can show it.
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
-    if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
+    const auto* const receive = other_receive(call, pending);
+    if ((call.receiver.empty() && !unseen) || (!unseen && may_come_next(receive, ends)) || ++more > 0) continue;
     const auto place = ends.place_of(call);
     const auto send = fmt::format("rank {}'s {}{}; ", call.rank, call.call, place.at());
-    told = {call.receiver.empty()
-                ? "no rank receives " + send
-                : call.receiver + place_of_receive(call, pending, ends) + ", but the send to it is " + send,
+    told = {call.receiver.empty() ? "no rank receives " + send
+                                  : call.receiver + (receive == nullptr ? "" : ends.place_of(*receive).at()) +
+                                        ", but the send to it is " + send,
             {{Cause::Kind::unmatched, {call.rank}, call.call, place}}};
   }
   if (more > 0) told.text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");

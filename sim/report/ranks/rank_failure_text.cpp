@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/sim/fault.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
@@ -112,7 +113,7 @@ struct SameException {
 
 class Unwindings {
  public:
-  explicit Unwindings(const Places& places) : places_(places) {}
+  Unwindings(const RunRecord& record, const Places& places) : record_(record), places_(places) {}
 
   void add(int rank, const std::optional<exec::Unwinding>& unwinding) {
     if (!unwinding) return;
@@ -120,8 +121,9 @@ class Unwindings {
     failure.error = unwinding->error;
     failure.what = unwinding->what;
     // A waiting call throws such an exception when the call fails or when the world ends. The exception follows from
-    // what the report describes.
-    if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
+    // what the report describes, unless a fault made the call fail.
+    const bool follows = is_a<CommError>(failure) && !is_injected(text_of(failure), rank);
+    if (is_timeout(failure) || follows || is_a<RankAborted>(failure)) return;
     auto place = places_.place(unwinding->thrown_at);
     auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown", place.at());
     auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return other.text == text; });
@@ -143,6 +145,16 @@ class Unwindings {
   }
 
  private:
+  bool is_injected(const std::string& text, int rank) const {
+    return std::any_of(record_.faults.begin(), record_.faults.end(), [&](const FaultLine& fault) {
+      return parse_fault(fault.fault).verb == Fault::Verb::fail_op &&
+             std::any_of(fault.fired.begin(), fault.fired.end(), [&](const FaultLine::Firing& firing) {
+               return firing.rank == rank && text.starts_with(firing.call);
+             });
+    });
+  }
+
+  const RunRecord& record_;
   const Places& places_;
   std::vector<SameException> found_;
 };
@@ -176,7 +188,7 @@ bool follows_a_timeout(const exec::RankFailure& failure) {
 }
 
 CauseText unwinding_first(const RunRecord& record, const Places& places) {
-  Unwindings unwindings(places);
+  Unwindings unwindings(record, places);
   for (const auto& failure : record.outcome.failures) unwindings.add(failure.rank, failure.unwinding);
   for (const auto& fiber : record.outcome.blocked) unwindings.add(fiber.rank, fiber.unwinding);
   return unwindings.first();

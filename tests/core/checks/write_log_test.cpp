@@ -40,7 +40,7 @@ TEST(FirstDivergence, AGradient) {
   };
   EXPECT_EQ(first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
             "first operation that differs: add_ on \"w\": rank 1 has a different result, because its gradient differed "
-            "already: if it had been reduced, it would be the same on all ranks");
+            "already: it was not reduced, or the reduction gave ranks other values");
 }
 
 TEST(FirstDivergence, OneMoreOrAnotherCall) {

@@ -302,8 +302,10 @@ TEST(Gradients, DroppedComparisons_AreReportedToo) {
 
 TEST(Gradients, ThatAreMissing_AreNamed) {
   const auto report = with([](RankContext&, Net&) {});
-  EXPECT_EQ(report.headline,
-            headline("zero or missing: no backward reached the parameter, or the gradient was cleared"));
+  EXPECT_EQ(
+      report.headline,
+      headline(
+          "zero or missing: no backward reached the parameter, the gradient was cleared, or it was never reduced"));
 }
 
 TEST(Gradients, TheReferenceLeavesNothingBehind) {

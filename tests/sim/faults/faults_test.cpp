@@ -82,6 +82,33 @@ TEST(Fault, Delay_LongerThanTheTimeout_IsATimeoutOfThatRank) {
   EXPECT_EQ(sim::culprits_of(report), std::vector<int>{0});
 }
 
+// Ranks 1 and 2 send to rank 0, which receives from rank 1 first.
+void gather_by_hand(RankContext& ctx) {
+  auto value = at::ones({4});
+  if (ctx.rank() > 0) return void(ctx.group().send(value, 0)->wait());
+  for (int source = 1; source < ctx.size(); ++source) ctx.group().recv(value, source)->wait();
+}
+
+TEST(Fault, DelayOfASend_LongerThanTheTimeout_IsATimeoutOfThatRank) {
+  const auto report = run(world_with({"delay rank=1 call=send#1 for=31min"}, 3), gather_by_hand);
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_TRUE(says(report,
+                   "the data of rank 1 in send #1 on group \"world\" moved later (delay rank=1 call=send#1 "
+                   "for=31min); "))
+      << report.headline;
+  EXPECT_EQ(sim::culprits_of(report), std::vector<int>{1});
+}
+
+// Rank 2's send is right: rank 0 would have received it next.
+TEST(Fault, SenderOfTheFirstMessage_IsBlamedAlone) {
+  for (const auto* const what : {"crash", "hang"}) {
+    const auto report = run(world_with({std::string(what) + " rank=1 call=send#1"}, 3), gather_by_hand);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_FALSE(says(report, "rank 2's send")) << report.headline;
+    EXPECT_EQ(sim::culprits_of(report), std::vector<int>{1});
+  }
+}
+
 TEST(Fault, DelayOfASend_MovesTheDataLater) {
   const auto body = [](RankContext& ctx) {
     auto value = at::full({1}, static_cast<double>(ctx.rank()));
@@ -121,6 +148,21 @@ TEST(Fault, SkipCollective_LeavesSendsAlone) {
     ctx.group().allreduce(value)->wait();
   });
   EXPECT_EQ(report.verdict, Verdict::fault_not_fired) << report.headline;
+}
+
+TEST(Fault, FailOp_WhoseErrorUnwindsThroughACall_BeginsTheHeadline) {
+  struct Guard {
+    Group group;
+    ~Guard() noexcept(false) { group.barrier()->wait(); }
+  };
+  const auto report = run({"fail_op rank=1 at=allreduce#2"}, [](RankContext& ctx) {
+    const Guard guard{ctx.group()};
+    train(ctx);
+  });
+  EXPECT_TRUE(
+      report.headline.starts_with("rank 1 was unwinding an exception, 'allreduce #2 on group \"world\" failed: "
+                                  "an injected error"))
+      << report.headline;
 }
 
 TEST(Fault, FailOp_ThrowsCommError) {

@@ -156,6 +156,18 @@ TEST(Partition, FromTheStore_HoldsItsCalls) {
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(5)));
 }
 
+TEST(Partition, FromTheStore_TimesOutByTheCallsOwnTimeout) {
+  const auto report = run(world_with({"partition rank=2 from=0 call=wait#1 for=20s"}), [](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("key", "value");
+    ctx.group().barrier()->wait();
+    if (ctx.rank() != 2) return;
+    const auto before = ctx.now();
+    EXPECT_THROW(ctx.store()->wait({"key"}, std::chrono::milliseconds(500)), c10::DistStoreError);
+    EXPECT_EQ(ctx.now() - before, std::chrono::milliseconds(500));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 TEST(Partition, FromTheStore_TimesOut) {
   const auto body = [](RankContext& ctx) {
     exec::this_rank::sleep_for(milliseconds(1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "run/attempt.h"
 
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,6 +62,17 @@ TEST(Attempt, OtherBodyTheSecondTime_IsNondeterminismOfTheFirst) {
   EXPECT_FALSE(took_same_way(first, run_once(of_seed(7), barriers(2))));
   EXPECT_EQ(first.report.verdict, Verdict::nondeterminism);
   EXPECT_THAT(first.report.headline, StartsWith("two runs of seed 7 differ, so "));
+}
+
+TEST(Attempt, OtherResultsTheSecondTime_AreNondeterminism) {
+  const auto gives = [](float value) {
+    return [value](RankContext& ctx) { ctx.result("loss", at::full({2}, value)); };
+  };
+  auto first = run_once(of_seed(7), gives(1));
+  EXPECT_TRUE(took_same_way(first, run_once(of_seed(7), gives(1))));
+  EXPECT_FALSE(took_same_way(first, run_once(of_seed(7), gives(2))));
+  EXPECT_EQ(first.report.verdict, Verdict::nondeterminism);
+  EXPECT_THAT(first.report.headline, HasSubstr("rank 0's result \"loss\" is not"));
 }
 
 TEST(Attempt, InterruptedTheSecondTime_SaysThatNothingWasCompared) {

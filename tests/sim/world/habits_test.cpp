@@ -163,6 +163,22 @@ TEST(ThreadsOfARank, WhoseCallsLookAlike_AreNamedWhereTheyMix) {
   EXPECT_GT(mixed, 0);
 }
 
+TEST(ThreadsOfARank, ThatMakeGroupsInAnotherOrder_AreAMismatch) {
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto report = World({.ranks = 3, .seed = seed}).run([](RankContext& ctx) {
+      if (ctx.rank() != 1) return void(ctx.new_group({0, 1, 2}, "a"));
+      std::thread other([&] { ctx.new_group({0, 1, 2}, "b"); });
+      std::this_thread::yield();
+      ctx.new_group({0, 1, 2}, "a");
+      other.join();
+    });
+    EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
+    failed += report.headline.find("\"b\"") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0);
+}
+
 TEST(ThreadsOfARank, ThatTakeTurns_AreNotRemarked) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto report = World({.ranks = 3, .seed = seed}).run([](RankContext& ctx) {
