@@ -9,7 +9,6 @@ find_package(fmt REQUIRED)
 find_package(Libdw REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 
 # The real mode needs only headers. Programs that run on GPUs open libnccl and libtorch_cuda.

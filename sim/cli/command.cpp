@@ -12,6 +12,7 @@
 #include <rehearse_internal/sim/run_log.h>
 #include <rehearse_internal/sim/scenario.h>
 
+#include "cli/commands.h"
 #include "cli/death/signals.h"
 #include "cli/grammar/arguments.h"
 #include "cli/grammar/usage_error.h"
@@ -63,6 +64,8 @@ int exit_code_of_exception(const std::string& self) {
 int command(int argc, const char* const* argv) {
   expect_lost_readers();
   try {
+    if (argc > 1 && std::string_view(argv[1]) == kCompleteWord)
+      return Console({}).conclude(offers({argv + 2, argv + argc}), 0);
     return dispatch(parse_arguments(argc, argv));
   } catch (const HelpAsked& help) {
     return Console({}).conclude(help.text, 0);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <rehearse_internal/sim/scenario.h>
 
 #include "cli/grammar/arguments.h"
@@ -21,5 +25,13 @@ int explain(const Arguments& arguments, Console& console);
 int html(const Arguments& arguments, Console& console);
 int completion(const Arguments& arguments, Console& console);
 int list(const Arguments& arguments, Console& console);
+
+// The scripts of `completion` call the command with this word and those up to the one that the user is typing.
+inline constexpr std::string_view kCompleteWord = "__complete";
+
+// What may stand in place of the last word, one offer on a line: a word and, behind a tab, its description. "@folders",
+// "@files" and "@files toml|rlog" stand for the names that the shell finds, the last one with these endings. For
+// --name=value, the offers are values. `words`: behind the executable; bash makes three words of --name=value.
+std::string offers(std::vector<std::string> words);
 
 }  // namespace rehearse::cli

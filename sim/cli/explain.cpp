@@ -84,7 +84,7 @@ Report read_report(const Arguments& arguments) {
 }
 
 path page_of(const Arguments& arguments) {
-  if (!arguments.output.empty()) return arguments.output;
+  if (!arguments.page.empty()) return arguments.page;
   const path operand(arguments.operand);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(operand, ignored))
@@ -101,7 +101,7 @@ void require_free(const path& page, const Arguments& arguments, const Report& re
     if (std::filesystem::equivalent(page, operand, ignored))
       throw UsageError(fmt::format("--output={}: is the input of the page", page.string()));
   }
-  if (report.dumps && arguments.output.empty() && std::filesystem::exists(page, ignored))
+  if (report.dumps && arguments.page.empty() && std::filesystem::exists(page, ignored))
     throw UsageError(
         fmt::format("{}: exists already; name another file for the page, as in --output=hang.html", page.string()));
 }

@@ -45,6 +45,11 @@ sim::Scenario scenario_called(const std::string& name) {
   return sim::read_scenario(name);
 }
 
+std::string word_of(const GivenOption& given) {
+  const auto& flag = given.option->flag;
+  return given.text == flag.bare ? std::string(flag.name) : fmt::format("{}={}", flag.name, shell_word(given.text));
+}
+
 // Refuses what only a simulation can do. Allows settings that a scenario for both modes may contain, such as [checks];
 // the report of a real run says that they did not apply.
 void require_none_of_simulation(const Arguments& arguments, const WorldOptions& world) {
@@ -52,10 +57,11 @@ void require_none_of_simulation(const Arguments& arguments, const WorldOptions& 
     throw UsageError(fmt::format("{}: {} works in simulations only, and this run is real", arguments.operand, what));
   };
   if (!world.faults.empty()) refuse(fmt::format("fault \"{}\"", to_string(world.faults.front())));
-  if (world.swarm.on) refuse(arguments.swarm ? "--swarm" : "[swarm] on");
-  if (arguments.checks == CheckLevel::all) refuse("--checks=all");
-  if (arguments.check_buffers) refuse("--check-buffers");
-  if (arguments.check_sharing) refuse("--check-sharing");
+  for (const auto& given : arguments.given) {
+    auto* const only = given.option->simulation_only;
+    if (only != nullptr && only(world)) refuse(word_of(given));
+  }
+  if (world.swarm.on) refuse("[swarm] on");
 }
 
 }  // namespace
@@ -73,59 +79,43 @@ sim::Scenario scenario_of(const Arguments& arguments) {
                                  arguments.operand, name_of(arguments.self), shell_word(arguments.operand)));
   }
   auto scenario = scenario_called(arguments.operand);
-  if (arguments.seed) scenario.world.seed = *arguments.seed;
-  if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
-  const auto& faults = arguments.faults;
-  scenario.world.faults.insert(scenario.world.faults.end(), faults.begin(), faults.end());
-  if (arguments.swarm) {
-    if (scenario.world.swarm.families.empty()) {
-      throw UsageError(
-          fmt::format("{}: --swarm draws from the scenario's [swarm] families, and it has none, as in "
-                      "families = [\"crash\", \"pause for=5ms\"]",
-                      arguments.operand));
-    }
-    scenario.world.swarm.on = true;
+  set_given(arguments, scenario);
+  if (arguments.gives("--swarm") && scenario.world.swarm.families.empty()) {
+    throw UsageError(
+        fmt::format("{}: --swarm draws from the scenario's [swarm] families, and it has none, as in "
+                    "families = [\"crash\", \"pause for=5ms\"]",
+                    arguments.operand));
   }
-  if (arguments.schedule) sim::take(*arguments.schedule, scenario.world);
-  if (arguments.checks) scenario.world.check_level = *arguments.checks;
-  if (arguments.check_buffers) scenario.world.check_buffers = true;
-  if (arguments.check_sharing) scenario.world.check_sharing = true;
-  if (arguments.real) scenario.world.mode = Mode::real;
-  if (arguments.transport) scenario.world.transport = *arguments.transport;
-  if (!arguments.output.empty()) scenario.output.directory = arguments.output;
   if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
   // Refuses what no world can have, before the caller touches the files of an earlier run.
   [[maybe_unused]] const World possible(scenario.world);
   return scenario;
 }
 
+void set_given(const Arguments& arguments, sim::Scenario& scenario) {
+  for (const auto& [option, text] : arguments.given) option->value.set(scenario, text, sim::Spelling::typed);
+}
+
 std::vector<std::string> options_given(const Arguments& arguments) {
   std::vector<std::string> options;
-  if (arguments.seed) options.push_back(fmt::format("--seed={}", *arguments.seed));
-  if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
-  for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
-  if (arguments.swarm) options.emplace_back("--swarm");
-  if (arguments.schedule) options.push_back("--schedule=" + sim::to_string(*arguments.schedule));
-  if (arguments.checks) {
-    options.push_back(fmt::format("--checks={}", check_level_names()[static_cast<std::size_t>(*arguments.checks)]));
-  }
-  if (arguments.check_buffers) options.emplace_back("--check-buffers");
-  if (arguments.check_sharing) options.emplace_back("--check-sharing");
-  if (arguments.real && !arguments.transport) options.emplace_back("--real");
-  if (arguments.transport) {
-    options.push_back(fmt::format("--with={}", transport_names()[static_cast<std::size_t>(*arguments.transport)]));
+  for (const auto& given : arguments.given) {
+    const auto& flag = given.option->flag;
+    const bool is_implied = flag.name == "--real" && arguments.gives("--with");
+    if (flag.place != 0 && !is_implied) options.push_back(word_of(given));
   }
   const int runs = arguments.check_determinism;
   if (runs != 0) options.push_back(runs == 2 ? "--check-determinism" : fmt::format("--check-determinism={}", runs));
   return options;
 }
 
-std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed) {
-  auto alone = arguments;
-  alone.seed = seed;
-  auto line = fmt::format("{} replay {}", shell_word(alone.self), shell_word(alone.operand));
-  for (const auto& option : options_given(alone)) line += " " + option;
+std::string seed_replay_line(const Arguments& arguments) {
+  auto line = fmt::format("{} replay {}", shell_word(arguments.self), shell_word(arguments.operand));
+  for (const auto& option : options_given(arguments)) line += " " + option;
   return line;
+}
+
+void resolve(const WorldOptions& world, Arguments& arguments) {
+  arguments.give(*sim::find_scenario_flag("--schedule"), to_string(sim::strategy_of(world)));
 }
 
 void schedule_as_sweeps_do(sim::Scenario& scenario, const sim::ProbedSteps& probed) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +19,9 @@ namespace rehearse::cli {
 // The scenario that the command line names, changed by the command line's options. Throws UsageError and ScenarioError.
 sim::Scenario scenario_of(const Arguments& arguments);
 
+// Sets the options that the command line gives.
+void set_given(const Arguments& arguments, sim::Scenario& scenario);
+
 // Throws UsageError if the user gave the folder of a run instead of its log.
 void require_no_folder(const std::string& log);
 
@@ -31,9 +32,11 @@ void require_simulation(const sim::Scenario& scenario, const std::string& file, 
 // The options that change what runs, as a user would type them. Replay lines and logs contain them.
 std::vector<std::string> options_given(const Arguments& arguments);
 
-// The command that runs one seed alone, with the other options in `arguments`: "train replay train.toml --seed=7
-// --swarm". Nothing for `seed`: the scenario's seed.
-std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed);
+// The command that runs one seed alone, with the options in `arguments`: "train replay train.toml --seed=7 --swarm".
+std::string seed_replay_line(const Arguments& arguments);
+
+// Names the strategy of `world` in the arguments, so that a replay line repeats it.
+void resolve(const WorldOptions& world, Arguments& arguments);
 
 // Gives the scenario the strategy of its seed as one of many, as far as it leaves that open.
 void schedule_as_sweeps_do(sim::Scenario& scenario, const sim::ProbedSteps& probed);

@@ -45,7 +45,7 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
 bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }
 
 int told(Report report, const Arguments& arguments, Console& console) {
-  report.replay = seed_replay_line(arguments, arguments.seed);
+  report.replay = seed_replay_line(arguments);
   return console.conclude(report);
 }
 
@@ -76,14 +76,14 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
 // Refuses options that would change the run: the log decides everything about it, also ranks, faults and checkers.
 void require_no_changes(const Arguments& log) {
   auto given = log;
-  given.seed.reset();
+  given.take_back("--seed");
   const auto options = options_given(given);
   if (options.empty()) return;
   throw UsageError(fmt::format("{}: {} is for a scenario; the log says what was run", log.operand, options.front()));
 }
 
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
-  if (arguments.seed) scenario.world.seed = *arguments.seed;
+  set_given(arguments, scenario);
   scenario.output.leave_events_out();
   console.note(banner(scenario));
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
@@ -103,14 +103,14 @@ int replay(const Arguments& arguments, Console& console) {
     require_simulation(scenario, arguments.operand, "replay");
     schedule_as_sweeps_do(scenario, probe_steps(arguments, scenario));
     auto resolved = arguments;
-    resolved.schedule = sim::strategy_of(scenario.world);
+    resolve(scenario.world, resolved);
     return run_seed(std::move(scenario), resolved, console);
   }
   require_no_folder(arguments.operand);
   require_no_changes(arguments);
   const auto log = sim::read_run_log(arguments.operand);
   auto scenario = scenario_in(log, arguments.operand);
-  if (arguments.seed) return run_seed(std::move(scenario), arguments, console);
+  if (arguments.gives("--seed")) return run_seed(std::move(scenario), arguments, console);
   scenario.output.leave_events_out();
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {

@@ -106,7 +106,7 @@ class Check {
     twice_ = environment.check_determinism;
     time_limit_ = environment.time_limit;
     options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
-    const std::uint64_t runs = environment.seed ? 1 : environment.runs.value_or(options_.runs);
+    const std::uint64_t runs = environment.gives("REHEARSE_SEED") ? 1 : environment.runs.value_or(options_.runs);
     options_.runs = 1;
     if (!environment.replay.empty()) {
       const auto log = sim::read_run_log(environment.replay);
@@ -114,10 +114,8 @@ class Check {
       note_replay(environment.replay, log.program, ours);
       if (ours) return replay(log, environment.replay);
     }
-    if (environment.seed) options_.seed = *environment.seed;
     const auto of_test = sim::strategy_of(options_);
-    if (environment.schedule) sim::take(*environment.schedule, options_);
-    if (environment.preempt) options_.preempt = environment.preempt;
+    for (const auto& [row, text] : environment.given) row->value.set(options_, text, sim::Spelling::typed);
     const auto asked = options_;
     for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
       if (runs > 1) sim::take(strategy_of_next_seed(asked), options_);

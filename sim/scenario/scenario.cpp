@@ -22,7 +22,7 @@ namespace {
 // a problem.
 const toml::table* subtable(Section& top, const toml::table& file, std::string_view name) {
   const auto* node = top.find(name);
-  if (node != nullptr && !node->is_table()) top.refuse(name, *node, "a table");
+  if (node != nullptr && !node->is_table()) top.refuse(name, *node, "; it takes a table");
   return file[name].as_table();
 }
 
@@ -165,7 +165,7 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
       continue;
     }
     auto& reader = sections.emplace_back(problems, std::string(section.name), table);
-    for (const auto& key : section.keys) key.read(reader, scenario);
+    for (const auto& row : section.rows) reader.read(row, scenario);
   }
   if (const auto* program = program_of(problems, file, scenario)) {
     const auto& specs = program->spec.parameters;

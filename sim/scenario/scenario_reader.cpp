@@ -12,7 +12,17 @@ namespace rehearse::sim {
 
 namespace {
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+// The value as Value::set() takes it. Nothing for a value of another kind.
+std::optional<std::string> text_of(const toml::node& node, Form form) {
+  const bool is_integer = form == Form::integer || form == Form::integer_or_text;
+  if (form == Form::flag && node.is_boolean()) return *node.value_exact<bool>() ? "true" : "false";
+  if ((is_integer || form == Form::number) && node.is_integer())
+    return fmt::format("{}", *node.value_exact<std::int64_t>());
+  if (form == Form::number && node.is_floating_point()) return fmt::format("{}", *node.value_exact<double>());
+  if (form == Form::text || form == Form::texts || form == Form::integer_or_text)
+    return node.value_exact<std::string>();
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -62,74 +72,28 @@ const toml::node* Section::find(std::string_view key) {
   return table_ == nullptr ? nullptr : table_->get(key);
 }
 
-void Section::refuse(std::string_view key, const toml::node& node, std::string_view takes) {
+void Section::refuse(std::string_view key, const toml::node& node, std::string_view wrong) {
   const std::string place = name_.empty() ? "" : fmt::format("[{}] ", name_);
-  problems_.add(line_of(node), fmt::format("{}{} is {}; it takes {}", place, key, shown(node), takes));
+  problems_.add(line_of(node), fmt::format("{}{} is {}{}", place, key, shown(node), wrong));
 }
 
-void Section::flag(std::string_view key, bool& out) {
-  std::optional<bool> given;
-  flag(key, given);
-  if (given) out = *given;
-}
-
-void Section::flag(std::string_view key, std::optional<bool>& out) {
-  const auto* node = find(key);
+void Section::read(const ScenarioOption& row, Scenario& scenario) {
+  const auto* const node = find(row.key);
   if (node == nullptr) return;
-  if (const auto value = node->value_exact<bool>()) {
-    out = value;
+  const auto wrong_kind = fmt::format("; it takes {}", row.value.takes);
+  const auto take = [&](const toml::node& value) {
+    const auto text = text_of(value, row.value.form);
+    const auto wrong = text ? row.value.set(scenario, *text, Spelling::file) : wrong_kind;
+    if (!wrong.empty()) refuse(row.key, text ? value : *node, wrong);
+    return text.has_value();
+  };
+  if (row.value.form != Form::texts) {
+    take(*node);
+  } else if (const auto* const values = node->as_array()) {
+    static_cast<void>(std::all_of(values->begin(), values->end(), take));
   } else {
-    refuse(key, *node, "true or false");
+    refuse(row.key, *node, wrong_kind);
   }
-}
-
-void Section::text(std::string_view key, std::string& out) {
-  const auto* node = find(key);
-  if (node == nullptr) return;
-  const auto value = node->value_exact<std::string>();
-  if (!value || value->empty()) {
-    refuse(key, *node, "a text that is not empty");
-  } else if (std::any_of(value->begin(), value->end(), is_control)) {
-    refuse(key, *node, "a text without line ends and other control characters");
-  } else {
-    out = *value;
-  }
-}
-
-std::int64_t Section::integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
-  const auto* node = find(key);
-  if (node == nullptr) return otherwise;
-  const auto value = node->value_exact<std::int64_t>();
-  if (value && *value >= least && *value <= most) return *value;
-  refuse(key, *node, fmt::format("an integer from {} to {}", least, most));
-  return otherwise;
-}
-
-double Section::number(std::string_view key, double otherwise, double least, double most) {
-  const auto* node = find(key);
-  if (node == nullptr) return otherwise;
-  const auto value = node->is_number() ? node->value<double>() : std::nullopt;
-  if (value && *value >= least && *value <= most) return *value;
-  refuse(key, *node, fmt::format("a number from {} to {}", least, most));
-  return otherwise;
-}
-
-std::size_t Section::choice(std::string_view key, const std::vector<std::string>& choices, std::size_t otherwise) {
-  const auto* node = find(key);
-  if (node == nullptr) return otherwise;
-  const auto value = node->value_exact<std::string>();
-  const auto found = value ? std::find(choices.begin(), choices.end(), *value) : choices.end();
-  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  refuse(key, *node, fmt::format("\"{}\"", fmt::join(choices, "\" or \"")));
-  return otherwise;
-}
-
-void Section::quantity(std::string_view key, std::string_view takes,
-                       const std::function<bool(std::string_view)>& parse) {
-  const auto* node = find(key);
-  if (node == nullptr) return;
-  const auto value = node->value_exact<std::string>();
-  if (!value || !parse(*value)) refuse(key, *node, takes);
 }
 
 void Section::finish() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +11,8 @@
 
 #include <rehearse/job/parameters.h>
 #include <toml++/toml.h>
+
+#include "scenario_keys.h"
 
 namespace rehearse::sim {
 
@@ -50,9 +51,8 @@ std::string shown(const toml::node& node);
 // Nothing for tables, arrays, dates and times.
 std::optional<ParameterValue> value_of(const toml::node& node);
 
-// Reads the keys of one table. If a key is missing, its reader leaves `out` unchanged, or returns `otherwise`. If the
-// value is wrong, the reader also adds a problem. Call finish() after all sections were read: it adds a problem for
-// each key of the table that no reader asked for.
+// Reads the keys of one table. Call finish() after all sections were read: it adds a problem for each key of the table
+// that nobody asked for.
 class Section {
  public:
   // `table`: null if the file does not have it. `problems` and the table must outlive this object.
@@ -62,19 +62,11 @@ class Section {
   // Returns the value, or null. From then on the key counts as known.
   const toml::node* find(std::string_view key);
 
-  void flag(std::string_view key, bool& out);
-  void flag(std::string_view key, std::optional<bool>& out);
-  void text(std::string_view key, std::string& out);
-  // The bounds are inclusive.
-  std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
-  double number(std::string_view key, double otherwise, double least, double most);
-  // Returns the index of the text in `choices`.
-  std::size_t choice(std::string_view key, const std::vector<std::string>& choices, std::size_t otherwise);
-  // Reads a text; `parse` returns true if it accepts the text. `takes` completes "it takes ...".
-  void quantity(std::string_view key, std::string_view takes, const std::function<bool(std::string_view)>& parse);
+  // Sets what the key of the row says. A missing key changes nothing; a wrong value is a problem.
+  void read(const ScenarioOption& row, Scenario& scenario);
 
-  // Adds the problem "[world] ranks is "eight"; it takes <takes>".
-  void refuse(std::string_view key, const toml::node& node, std::string_view takes);
+  // Adds the problem "[world] ranks is "eight"; it takes an integer", in which `wrong` is the text after the value.
+  void refuse(std::string_view key, const toml::node& node, std::string_view wrong);
   void finish();
 
  private:

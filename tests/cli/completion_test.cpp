@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/process.h"
 
-// Contract: in bash, Tab offers commands, the options of a command, files that fit, and programs. The tests run the
-// other shells' scripts if those shells are installed, and otherwise skip with a message.
+// Contract: in bash, Tab offers commands, the options of a command, files that fit, and programs: the scripts ask the
+// command for them. The tests run the other shells' scripts if those shells are installed, and otherwise skip with a
+// message.
 namespace rehearse::test {
 namespace {
 
@@ -19,6 +22,9 @@ class Completion : public ::testing::Test {
     write_file(folder_ / "trace.json", "");
     write_file(folder_ / "run.rlog", "");
     std::filesystem::create_directories(folder_ / "traces");
+    std::filesystem::create_directories(bin_);
+    std::filesystem::remove(bin_ / "job");
+    std::filesystem::create_symlink(CLI_JOB, bin_ / "job");
     for (const char* shell : {"bash", "zsh", "fish"}) {
       const auto script = run_process(CLI_JOB, {"completion", shell}, folder_);
       ASSERT_EQ(script.exit_code, 0) << script.err;
@@ -27,7 +33,8 @@ class Completion : public ::testing::Test {
   }
 
   Finished shell(const std::string& program, const std::string& line) const {
-    return run_process("/usr/bin/env", {program, "-c", line}, folder_);
+    return run_process("/usr/bin/env", {program, "-c", line}, folder_,
+                       {"PATH=" + bin_.string() + ":" + std::getenv("PATH")});
   }
 
   // What bash offers while the user types the last of these words, one offer per line.
@@ -40,6 +47,7 @@ class Completion : public ::testing::Test {
   bool has(const std::string& program) const { return shell("sh", "command -v " + program).exit_code == 0; }
 
   const std::filesystem::path folder_ = fresh_folder();
+  const std::filesystem::path bin_ = folder_.string() + "_bin";  // holds the command as "job"
 };
 
 TEST_F(Completion, Bash_OffersCommands) {
@@ -92,7 +100,7 @@ TEST_F(Completion, Fish_OffersTheSame) {
   EXPECT_THAT(offers("job help re"), HasSubstr("replay"));
 }
 
-// Tries the script as a sourced file and as a file of $fpath. The script passes its offers to zsh's _arguments.
+// Tries the script as a sourced file and as a file of $fpath. The script passes its offers to functions of zsh.
 TEST_F(Completion, Zsh_OffersTheSame) {
   if (!has("zsh")) GTEST_SKIP() << "zsh is not installed: its script was made, not tried";
   const auto sourced =
@@ -102,25 +110,42 @@ TEST_F(Completion, Zsh_OffersTheSame) {
   std::filesystem::copy_file(folder_ / "complete.zsh", folder_ / "_job");
   const auto found = [&](const std::string& words) {
     return shell("zsh",
-                 "fpath=(. $fpath); autoload -U _job; _arguments() { print -rl -- \"$@\"; }; "
-                 "_describe() { print -rl -- \"$commands[@]\"; }; words=(job " +
+                 "fpath=(. $fpath); autoload -U _job; compset() { :; }; _files() { print -r -- _files $@; }; "
+                 "_describe() { print -rl -- $valued $plain; }; words=(job " +
                      words + "); CURRENT=${#words}; _job")
         .out;
   };
-  EXPECT_THAT(found("''"), HasSubstr("\nreplay:Runs again what a decision log holds"));
-  EXPECT_THAT(found("run ''"), HasSubstr("\n--seed=[instead of the scenario's \\[world\\] seed]:N: \n"));
-  EXPECT_THAT(found("run ''"), HasSubstr("\n1:SCENARIO:_files -g \"*.(toml)\"\n"));
-  EXPECT_THAT(found("list ''"), HasSubstr("\n1:PROGRAM:(dies forever moody "));
+  EXPECT_THAT(found("''"), HasSubstr("\nreplay:Repeats the run of a decision log"));
+  EXPECT_THAT(found("run --"), StartsWith("--seed=:instead of the scenario's [world] seed\n"));
+  EXPECT_THAT(found("run --"), HasSubstr("\n--swarm:draw faults"));
+  EXPECT_THAT(found("run ''"), StartsWith("_files -g *.(toml)\n"));
+  EXPECT_THAT(found("run --output="), StartsWith("_files -/\n"));
+  EXPECT_THAT(found("split model.pt2 --rules=d"), StartsWith("default\nddp\n"));
+  EXPECT_THAT(found("list s"), StartsWith("saves\nskip\n"));
 }
 
 // A full stop within a sentence, as in a file's name, does not end it.
-TEST_F(Completion, Scripts_DescribeEachCommandByItsFirstSentence) {
+TEST_F(Completion, Offers_DescribeEachCommandByItsFirstSentence) {
   const std::string html = "Writes the page of a run again, as report.html beside its input, without running anything";
-  for (const char* shell : {"zsh", "fish"}) {
-    const std::string script = run_process(CLI_JOB, {"completion", shell}, folder_).out;
-    EXPECT_THAT(script, HasSubstr(html + "'")) << shell;
-  }
+  EXPECT_EQ(run_process(CLI_JOB, {"__complete", "ht"}, folder_).out, "html\t" + html + "\n");
   EXPECT_THAT(run_process(CLI_JOB, {"--help"}, folder_).out, HasSubstr("report.html"));
+}
+
+TEST_F(Completion, Offers_AreThoseOfTheWordBeingTyped) {
+  const auto offered_behind = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "__complete");
+    return run_process(CLI_JOB, words, folder_).out;
+  };
+  EXPECT_EQ(offered_behind({}), "");
+  EXPECT_EQ(offered_behind({"run", "t"}), "@files toml\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--output", "t"}), "@folders\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--checks=", ""}), "@files toml\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--checks=n"}), "none\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--checks", "=", "n"}), "none\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--checks", "="}), "none\ndefault\nall\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--schedule", "p"}), "pct\npos\n");
+  EXPECT_EQ(offered_behind({"run", "a.toml", "--check-determinism", "a"}), "@files toml\n");
+  EXPECT_EQ(offered_behind({"rnu", "--"}), "");
 }
 
 TEST_F(Completion, UnknownShell_IsRefused) {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rehearse/job/runner.h>
 
-#include "cli/completion/completion.h"
+#include "cli/commands.h"
 #include "cli/grammar/arguments.h"
 #include "cli/grammar/help.h"
 #include "cli/grammar/usage_error.h"
@@ -74,13 +74,13 @@ TEST(Components, Help_ListsWhatIsLinked) {
 }
 
 TEST(Components, Completion_OffersWhatIsLinked) {
-  const Completed completed{"job", {}};
-  for (const auto& script : {bash_completion(completed), fish_completion(completed), zsh_completion(completed)}) {
-    EXPECT_THAT(script, HasSubstr("merge"));
-    EXPECT_THAT(script, Not(HasSubstr("split")));
-    EXPECT_THAT(script, Not(HasSubstr("validate")));
-    EXPECT_THAT(script, Not(HasSubstr("-with")));
-  }
+  const auto commands = offers({""});
+  EXPECT_THAT(commands, HasSubstr("merge\t"));
+  EXPECT_THAT(commands, Not(HasSubstr("split\t")));
+  EXPECT_THAT(commands, Not(HasSubstr("validate\t")));
+  const auto options = offers({"run", "--"});
+  EXPECT_THAT(options, HasSubstr("--swarm\t"));
+  EXPECT_THAT(options, Not(HasSubstr("--with")));
 }
 
 TEST(Components, EachOfferedCommand_HasItsFunction) {

@@ -20,7 +20,7 @@ def ladder(*names, below=()):
     return {name: (*below, *names[:place]) for place, name in enumerate(names)}
 
 
-SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/diagnosis",
+SIMULATION = ("schedule", "options", "report/writers", "record", "report/ranks", "report/calls", "report/diagnosis",
               "report/page", "dumps", "world", "run", "scenario")
 # "cli" is the room of the files beside the other rooms: run, replay, explain, list. The larger commands do not know
 # each other.

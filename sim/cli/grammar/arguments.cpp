@@ -2,113 +2,109 @@
 #include "cli/grammar/arguments.h"
 
 #include <algorithm>
-#include <vector>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <rehearse_internal/job/parameter_text.h>
 #include <rehearse_internal/job/spelling.h>
-#include <CLI/CLI.hpp>
 
 #include "cli/grammar/help.h"
-#include "cli/grammar/option_values.h"
 #include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {
 
-// A command of the grammar in CLI11's terms. It keeps values as typed, because errors about values use our own words.
+// Splits the words of one command into options with values, and operands.
 class Parser {
  public:
-  Parser(std::string name, const CommandSpec& command)
-      : name_(std::move(name)), command_(command), app_(std::string(command.name)) {
-    app_.set_help_flag();
-    app_.allow_extras();
-    app_.add_flag("-h,--help", help_)->disable_flag_override();
-    for (const auto& option : command.options) add(option);
-  }
+  Parser(const std::string& name, const CommandSpec& command) : name_(name), command_(command) {}
 
-  Typed parse(std::vector<std::string> words) {
-    for (auto& word : words) {
-      require_value(word);
-      const auto* const option = find_option(command_, word);
-      if (option != nullptr && !option->alone.empty()) word += fmt::format("={}", option->alone);
-    }
-    std::reverse(words.begin(), words.end());  // CLI11 expects this order
-    try {
-      app_.parse(words);
-    } catch (const CLI::ParseError& error) {
-      refuse_value(error.what());
-    }
+  void parse(const std::vector<std::string>& words, Arguments& arguments) {
+    for (auto word = words.begin(); word != words.end(); ++word) split(word, words.end());
     if (help_) throw HelpAsked{help(name_, &command_)};
-    for (const auto& option : command_.options) {
-      const bool given = app_.get_option(std::string(option.name))->count() > 0;
-      if (option.repeats) continue;
-      if (given && !option.value.empty() && typed_.values[std::string(option.name)].empty()) refuse_missing(option);
-    }
-    for (const auto& extra : app_.remaining()) take(extra);
-    if (typed_.operand.empty() && !command_.operand.question.empty())
+    for (const auto& extra : extras_) take_operand(extra, arguments);
+    if (arguments.operand.empty() && !command_.operand.question.empty())
       refuse(name_, &command_, command_.operand.question);
-    return std::move(typed_);
+    for (const auto& option : command_.options) {
+      for (const auto& text : values_[option.flag.name]) {
+        const auto wrong = option.value.set(arguments, text, sim::Spelling::typed);
+        if (!wrong.empty())
+          refuse(name_, &command_, fmt::format("{} is {}{}", option.flag.name, in_quotes(text), wrong));
+      }
+    }
+    require_fit(arguments);
   }
 
  private:
-  void add(const OptionSpec& option) {
-    const std::string key(option.name);
-    if (option.value.empty()) {
-      app_.add_flag(key, typed_.flags[key])->disable_flag_override();
-    } else if (option.repeats) {
-      app_.add_option(key, typed_.lists[key])->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    } else {
-      app_.add_option(key, typed_.values[key]);
+  using Word = std::vector<std::string>::const_iterator;
+
+  // Leaves `word` at the last word of the option.
+  void split(Word& word, Word end) {
+    const auto equals = word->find('=');
+    const auto name = word->substr(0, equals);
+    const bool has_value = equals != std::string::npos;
+    const bool asks_help = name == "--help" || name == "-h";
+    if (asks_help && has_value) refuse(name_, &command_, "--help takes no value");
+    help_ |= asks_help;
+    const auto* const option = find_option(command_, name);
+    if (option == nullptr) {
+      if (!asks_help) extras_.push_back(*word);
+      return;
     }
-  }
-
-  // For "--seed=", CLI11 would take the next word as the value.
-  void require_value(const std::string& word) const {
-    if (!word.ends_with('=')) return;
-    const auto* const option = find_option(command_, std::string_view(word).substr(0, word.size() - 1));
-    if (option != nullptr && !option->value.empty()) refuse_missing(*option);
-  }
-
-  [[noreturn]] void refuse_missing(const OptionSpec& option) const {
-    refuse(name_, &command_, fmt::format("{} needs a value, as in {}={}", option.name, option.name, option.example));
-  }
-
-  // CLI11's text begins with the option's name; for a flag, without the dashes.
-  [[noreturn]] void refuse_value(const std::string& text) const {
-    const auto said = text.substr(0, text.find_first_of(": "));
-    if (said == "help") refuse(name_, &command_, "--help takes no value");
-    for (const auto& option : command_.options) {
-      if (option.name != said && option.name != "--" + said) continue;
-      if (option.value.empty()) refuse(name_, &command_, fmt::format("{} takes no value", option.name));
-      if (app_.get_option(std::string(option.name))->results().size() > 1) {
-        refuse(name_, &command_, fmt::format("{} is given twice", option.name));
-      }
-      refuse_missing(option);
+    const auto& flag = option->flag;
+    if (has_value && flag.value.empty()) refuse(name_, &command_, fmt::format("{} takes no value", name));
+    std::string value(flag.bare);
+    if (has_value) {
+      value = word->substr(equals + 1);
+    } else if (value.empty() && std::next(word) != end) {
+      value = *++word;
     }
-    refuse(name_, &command_, text);
+    if (value.empty()) refuse(name_, &command_, fmt::format("{0} needs a value, as in {0}={1}", name, flag.example));
+    auto& values = values_[flag.name];
+    if (!values.empty() && option->value.form != sim::Form::texts && !flag.value.empty())
+      refuse(name_, &command_, fmt::format("{} is given twice", name));
+    values.push_back(std::move(value));
   }
 
-  void take(const std::string& extra) {
+  void take_operand(const std::string& extra, Arguments& arguments) const {
     if (extra.size() > 1 && extra.starts_with('-')) {
       const auto option = extra.substr(0, extra.find('='));
       const auto unlinked = unlinked_option(&command_, option);
       if (!unlinked.empty()) refuse(name_, &command_, unlinked);
       std::vector<std::string> names = {"--help"};
-      for (const auto& each : command_.options) names.emplace_back(each.name);
+      for (const auto& each : command_.options) names.emplace_back(each.flag.name);
       refuse(name_, &command_, fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
     }
-    if (command_.operand.name.empty() || (!typed_.operand.empty() && !command_.operand.repeats)) {
+    if (command_.operand.name.empty() || (!arguments.operand.empty() && !command_.operand.repeats)) {
       refuse(name_, &command_, fmt::format("\"{}\" is one word too many", extra));
     }
-    if (typed_.operand.empty()) typed_.operand = extra;
-    typed_.operands.push_back(extra);
+    if (arguments.operand.empty()) arguments.operand = extra;
+    arguments.operands.push_back(extra);
   }
 
-  const std::string name_;
+  // Refuses options that do not go together.
+  void require_fit(Arguments& arguments) {
+    const auto& seeds = arguments.seeds;
+    if (find_option(command_, "--seeds") != nullptr && !seeds)
+      refuse(name_, &command_, fmt::format("which seeds? --seeds takes {}", kSeedRangeTakes));
+    if (seeds && arguments.shard && seeds->count() < static_cast<std::uint64_t>(arguments.shard->count)) {
+      refuse(name_, &command_,
+             fmt::format("--shard is {}; it takes no more parts than there are seeds, {}",
+                         in_quotes(values_["--shard"].front()), seeds->count()));
+    }
+    if (arguments.keep_going && arguments.max_failures)
+      refuse(name_, &command_, "--keep-going runs all seeds, --max-failures stops before: give one of them");
+    if (seeds && !arguments.time_limit) arguments.time_limit = kSeedTimeLimit;
+    const int forms = static_cast<int>(!arguments.text_of.empty()) + static_cast<int>(!arguments.dot_of.empty()) +
+                      static_cast<int>(arguments.json);
+    if (forms > 1) refuse(name_, &command_, "--text, --dot and --json each print something else: give one of them");
+  }
+
+  const std::string& name_;
   const CommandSpec& command_;
-  CLI::App app_;
-  Typed typed_;
+  std::map<std::string_view, std::vector<std::string>> values_;
+  std::vector<std::string> extras_;  // operands, and words that look like options
   bool help_ = false;
 };
 
@@ -143,6 +139,26 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
 
 }  // namespace
 
+bool Arguments::gives(std::string_view flag) const {
+  return std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.option->flag.name == flag; });
+}
+
+std::string Arguments::give(const sim::ScenarioOption& option, std::string_view text) {
+  sim::Scenario alone;
+  auto wrong = option.value.set(alone, text, sim::Spelling::typed);
+  if (!wrong.empty()) return wrong;
+  if (option.value.form != sim::Form::texts) take_back(option.flag.name);
+  const auto after =
+      std::upper_bound(given.begin(), given.end(), option.flag.place,
+                       [](int place, const GivenOption& each) { return place < each.option->flag.place; });
+  given.insert(after, {&option, option.value.print(alone, sim::Spelling::typed).front()});
+  return "";
+}
+
+void Arguments::take_back(std::string_view flag) {
+  std::erase_if(given, [&](const auto& each) { return each.option->flag.name == flag; });
+}
+
 std::string name_of(const std::string& self) { return self.substr(self.rfind('/') + 1); }
 
 Arguments parse_arguments(int argc, const char* const* argv) {
@@ -153,7 +169,7 @@ Arguments parse_arguments(int argc, const char* const* argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const CommandSpec& command = chosen(name, words);
   arguments.command = &command;
-  take_values(name, command, Parser(name, command).parse(std::move(words)), arguments);
+  Parser(name, command).parse(words, arguments);
   return arguments;
 }
 

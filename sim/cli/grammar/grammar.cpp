@@ -2,6 +2,7 @@
 #include "cli/grammar/grammar.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace {
 
 constinit const RegisteredCommand* g_registered = nullptr;
 
-bool is_linked(const OptionSpec& option) { return option.component != kRealComponent || has_real_runner(); }
+bool is_linked(const OptionSpec& option) { return option.flag.component != kRealComponent || has_real_runner(); }
 
 bool is_linked(const CommandSpec& command) {
   return command.function != nullptr && (command.component != kRealComponent || has_real_runner());
@@ -20,7 +21,7 @@ bool is_linked(const CommandSpec& command) {
 
 std::vector<CommandSpec> linked_commands() {
   std::vector<CommandSpec> linked;
-  for (auto& command : known_commands()) {
+  for (auto command : known_commands()) {
     if (command.function == nullptr) command.function = RegisteredCommand::find(command.name);
     if (!is_linked(command)) continue;
     std::erase_if(command.options, [](const OptionSpec& option) { return !is_linked(option); });
@@ -29,8 +30,14 @@ std::vector<CommandSpec> linked_commands() {
   return linked;
 }
 
-template <class Specs>
-auto* find_named(Specs& specs, std::string_view name) {
+const OptionSpec& option_of(const CommandSpec& command, std::string_view flag) {
+  for (const auto& option : all_options()) {
+    if (option.flag.name == flag && (option.section.empty() || option.section == command.name)) return option;
+  }
+  throw std::logic_error(fmt::format("the table of commands names {}, which is no option", flag));
+}
+
+const CommandSpec* find_named(const std::vector<CommandSpec>& specs, std::string_view name) {
   const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
   return found == specs.end() ? nullptr : &*found;
 }
@@ -50,6 +57,17 @@ std::string_view headline(const CommandSpec& command) {
   return sentence;
 }
 
+const std::vector<CommandSpec>& known_commands() {
+  static const std::vector<CommandSpec> commands = [] {
+    auto all = command_table();
+    for (auto& command : all) {
+      for (const auto flag : command.flags) command.options.push_back(option_of(command, flag));
+    }
+    return all;
+  }();
+  return commands;
+}
+
 const std::vector<CommandSpec>& grammar() {
   static const std::vector<CommandSpec> commands = linked_commands();
   return commands;
@@ -64,12 +82,13 @@ std::vector<std::string> command_names() {
 const CommandSpec* find_command(std::string_view name) { return find_named(grammar(), name); }
 
 const OptionSpec* find_option(const CommandSpec& command, std::string_view name) {
-  return find_named(command.options, name);
+  const auto found = std::find_if(command.options.begin(), command.options.end(),
+                                  [&](const OptionSpec& option) { return option.flag.name == name; });
+  return found == command.options.end() ? nullptr : &*found;
 }
 
 std::string unlinked_command(std::string_view name) {
-  const auto known = known_commands();
-  const auto* const command = find_command(name) == nullptr ? find_named(known, name) : nullptr;
+  const auto* const command = find_command(name) == nullptr ? find_named(known_commands(), name) : nullptr;
   return command == nullptr ? "" : unlinked(name, command->component);
 }
 
@@ -77,7 +96,7 @@ std::string unlinked_option(const CommandSpec* command, std::string_view name) {
   for (const auto& known : known_commands()) {
     if (command != nullptr && command->name != known.name) continue;
     const auto* const option = find_option(known, name);
-    if (option != nullptr && !is_linked(*option)) return unlinked(name, option->component);
+    if (option != nullptr && !is_linked(*option)) return unlinked(name, option->flag.component);
   }
   return "";
 }

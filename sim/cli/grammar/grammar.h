@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "options/option.h"
+
 // Describes, as data, everything that a user may type after the command's name. The parser, its errors and --help all
 // read this data, so they cannot disagree.
 namespace rehearse::cli {
@@ -16,29 +18,21 @@ class Console;
 // exit_code_of_exception() has a code, for problems that the user must fix.
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
-// The kinds of words on the command line. Shell completion offers words of the kind that fits.
-enum class Takes { anything, scenario, log, model, rules, transport, checks, program, shell, folder, file };
-
 // The CMake component that registers the runner of real runs.
 inline constexpr std::string_view kRealComponent = "real";
 
-struct OptionSpec {
-  std::string_view name;     // "--seed"
-  std::string_view value;    // "N"; empty: the option is a flag, without a value
-  std::string_view example;  // for a value: "7"
-  std::string_view summary;
-  Takes takes = Takes::anything;
-  bool repeats = false;             // may be given more than once
-  std::string_view component = {};  // kRealComponent, or empty: works in every program
-  std::string_view alone = {};      // the value of the option if it is given without one; empty: it needs one
-};
+// An option of the command line: one of the scenario, or one of the command itself. Its section is the only command
+// that has it; empty: any.
+using OptionSpec = sim::Option<Arguments>;
+
+// All options; if several have the same name, the last one is that of the other commands.
+const sim::Options<Arguments>& all_options();
 
 // The word that follows a command and is not an option.
 struct OperandSpec {
-  std::string_view name;      // "SCENARIO"
+  std::string_view name;      // "SCENARIO"; shell completion offers words that fit this name
   std::string_view question;  // "which scenario?", asked if it is missing; empty: it is optional
   std::string_view summary;
-  Takes takes = Takes::anything;
   bool repeats = false;  // may be several words
 };
 
@@ -46,17 +40,21 @@ struct CommandSpec {
   std::string_view name;
   std::string_view summary;
   OperandSpec operand;
-  std::vector<OptionSpec> options;
+  std::vector<std::string_view> flags;     // the names of its options
   std::vector<std::string_view> examples;  // each without the executable's name
   CommandFunction function = nullptr;      // null: a RegisteredCommand provides it
   std::string_view component = {};         // the CMake component that it needs; empty: works in every program
+  sim::Options<Arguments> options = {};    // made from `flags`
 };
 
 // The first sentence of a command's summary, without the full stop.
 std::string_view headline(const CommandSpec& command);
 
-// All commands, including those that this program does not link, in the order of --help.
-std::vector<CommandSpec> known_commands();
+// All commands, including those that this program does not link, in the order of --help. Without their options.
+std::vector<CommandSpec> command_table();
+
+// The same with their options.
+const std::vector<CommandSpec>& known_commands();
 
 // The commands and options of this program: those whose components it links. Every `function` is set.
 const std::vector<CommandSpec>& grammar();

@@ -64,10 +64,11 @@ std::string help_of(const std::string& name, const CommandSpec& command) {
   }
   std::vector<Row> rows;
   for (const auto& option : command.options) {
-    const auto value = option.value.empty()   ? ""
-                       : option.alone.empty() ? fmt::format("={}", option.value)
-                                              : fmt::format("[={}]", option.value);
-    rows.push_back({fmt::format("{}{}", option.name, value), std::string(option.summary)});
+    const auto& flag = option.flag;
+    const auto value = flag.value.empty()  ? ""
+                       : flag.bare.empty() ? fmt::format("={}", flag.value)
+                                           : fmt::format("[={}]", flag.value);
+    rows.push_back({fmt::format("{}{}", flag.name, value), std::string(flag.summary)});
   }
   rows.push_back({"--help", "print this"});
   return text + table("options", rows) + examples(name, command);

@@ -225,9 +225,9 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
 }
 
 void require_ranks(const Arguments& arguments, sim::Scenario& scenario, const LaunchedProcess& process) {
-  if (arguments.ranks && *arguments.ranks != process.size) {
+  if (arguments.gives("--ranks") && scenario.world.ranks != process.size) {
     throw UsageError(fmt::format("--ranks is {}, but {} says that this job has {} processes; leave --ranks out",
-                                 *arguments.ranks, process.rank_variable, process.size));
+                                 scenario.world.ranks, process.rank_variable, process.size));
   }
   scenario.world.ranks = process.size;
 }

@@ -60,7 +60,7 @@ graph::ExportedProgram read_model_file(const std::string& file, const std::strin
 
 constexpr double kCapDefault = 25, kFirstCapDefault = 1;  // MiB; DDP's values
 
-// `name` must be one of rule_names().
+// `name`: Arguments::rules.
 parallel::CountingRules counting_rules(std::string_view name) {
   if (name == "pytorch") return parallel::CountingRules::pytorch();
   if (name == "ddp") return parallel::CountingRules::ddp();

@@ -104,8 +104,11 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
 }
 
 std::string replay_line(Arguments arguments, const WorldOptions& world, const std::filesystem::path& log) {
-  arguments.schedule = sim::strategy_of(world);
-  if (arguments.swarm || !arguments.faults.empty()) return seed_replay_line(arguments, world.seed);
+  if (arguments.gives("--swarm") || arguments.gives("--fault")) {
+    resolve(world, arguments);
+    arguments.give(*sim::find_scenario_flag("--seed"), fmt::format("{}", world.seed));
+    return seed_replay_line(arguments);
+  }
   return fmt::format("{} replay {}", shell_word(arguments.self), shell_word(log.string()));
 }
 

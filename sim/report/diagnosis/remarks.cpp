@@ -12,6 +12,7 @@
 #include <rehearse_internal/formatting/name_list.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
+#include "options/world_rows.h"
 #include "report/diagnosis/compile_diagnosis.h"
 #include "schedule/units.h"
 
@@ -192,19 +193,18 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
 
 std::vector<std::string> real_remarks(const WorldOptions& options) {
   if (options.mode != Mode::real) return {};
-  std::vector<std::string> checks, all;
-  if (options.check_level == CheckLevel::all) checks.emplace_back("level");
-  if (options.checks.replicas.value_or(false)) checks.emplace_back("replicas");
-  if (options.checks.draws) checks.emplace_back("draws");
-  if (options.checks.finite) checks.emplace_back("finite");
-  if (options.check_buffers.value_or(false)) checks.emplace_back("buffers");
-  if (options.check_sharing.value_or(false)) checks.emplace_back("sharing");
-  if (!checks.empty()) all.push_back(fmt::format("[checks] {}", fmt::join(checks, ", ")));
-  if (options.memory_bytes > 0) all.emplace_back("[world] memory");
-  if (all.empty()) return {};
-  const bool one = checks.size() + (options.memory_bytes > 0 ? 1 : 0) == 1;
-  return {fmt::format("{} work{} in simulations only: this real run ignored {}", fmt::join(all, " and "),
-                      one ? "s" : "", one ? "it" : "them")};
+  std::map<std::string_view, std::vector<std::string_view>> ignored;  // keys by section
+  std::size_t count = 0;
+  for (const auto& row : world_rows()) {
+    if (row.key.empty() || row.simulation_only == nullptr || !row.simulation_only(options)) continue;
+    ignored[row.section].push_back(row.key);
+    ++count;
+  }
+  if (count == 0) return {};
+  std::vector<std::string> texts;
+  for (const auto& [section, keys] : ignored) texts.push_back(fmt::format("[{}] {}", section, fmt::join(keys, ", ")));
+  return {fmt::format("{} work{} in simulations only: this real run ignored {}", fmt::join(texts, " and "),
+                      count == 1 ? "s" : "", count == 1 ? "it" : "them")};
 }
 
 std::vector<std::string> memory_remarks(const std::vector<RankMemory>& memory, std::uint64_t limit,

@@ -19,8 +19,9 @@ namespace rehearse::sim {
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
                                     bool failed);
 
-// Names the checks and the memory limit in `options`, because a real run ignores them: "[checks] replicas, buffers and
-// [world] memory work in simulations only: this real run ignored them". Empty if there are none, and for a simulation.
+// Names the keys that ask for what only simulations can do, because a real run ignores them: "[checks] replicas,
+// buffers and [world] memory work in simulations only: this real run ignored them". Empty if there are none, and for a
+// simulation.
 std::vector<std::string> real_remarks(const WorldOptions& options);
 
 // How much memory the tensors of ranks took; ranks with the same text share a line. For example "memory: ranks 0-3

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "scenario/scenario_keys.h"
+#include "scenario/scenario_reader.h"
 
 // Contract: docs/GUIDE.md shows the keys as read_scenario() accepts them. With REHEARSE_UPDATE_GOLDEN=1 in the
 // environment, the test rewrites the table of the page.
@@ -36,21 +37,29 @@ TEST(ScenarioGuide, TableOfKeys_IsThatOfTheReader) {
   EXPECT_EQ(shown, scenario_keys_as_markdown()) << "REHEARSE_UPDATE_GOLDEN=1 rewrites the table in " << path;
 }
 
-// The guide shows each default value as key.print() writes it. key.read() reads this text as the same value.
+TEST(ScenarioGuide, EveryVariable_HasARowInTheTableOfVariables) {
+  const auto guide = guide_of(REHEARSE_ROOT "/docs/GUIDE.md");
+  for (const auto& row : world_rows()) {
+    if (row.variable.empty()) continue;
+    EXPECT_NE(guide.find("\n| `" + std::string(row.variable) + "="), std::string::npos) << row.variable;
+  }
+}
+
+// The guide shows each default value as toml_value() writes it. The reader reads this text as the same value.
 TEST(ScenarioGuide, EveryKey_IsReadBackAsItIsPrinted) {
   const Scenario unprinted;
   for (const auto& section : scenario_sections()) {
-    for (const auto& key : section.keys) {
-      const auto value = key.print(unprinted);
+    for (const auto& row : section.rows) {
+      const auto value = row.key.empty() ? "" : toml_value(row, unprinted);
       if (value.empty()) continue;
       Problems problems("guide");
-      const auto table = toml::parse(std::string(key.name) + " = " + value);
+      const auto table = toml::parse(std::string(row.key) + " = " + value);
       Section reader(problems, std::string(section.name), &table);
       Scenario scenario;
-      key.read(reader, scenario);
+      reader.read(row, scenario);
       reader.finish();
-      EXPECT_TRUE(problems.empty()) << key.name;
-      EXPECT_EQ(key.print(scenario), value) << key.name;
+      EXPECT_TRUE(problems.empty()) << row.key;
+      EXPECT_EQ(toml_value(row, scenario), value) << row.key;
     }
   }
 }

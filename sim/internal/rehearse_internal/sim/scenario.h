@@ -25,7 +25,7 @@
 //   [parameters]                    # the program's own, see ParameterSpec
 //   steps = 5
 //
-// docs/GUIDE.md lists all keys of the table in sim/scenario/scenario_keys.cpp. sim/schedule/units.h lists the units.
+// docs/GUIDE.md lists all keys of the table in sim/scenario/scenario_keys.h. sim/schedule/units.h lists the units.
 //
 // A text parameter that is "." or ".." or begins with "./" or "../" is a path relative to the scenario file.
 namespace rehearse::sim {
