@@ -35,6 +35,11 @@ FakeFabric::~FakeFabric() {
 
 std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
 
+void FakeFabric::ask_before_moving(MoveInterceptor& interceptor) noexcept {
+  REHEARSE_CHECK(interceptor_ == nullptr, in_flight_);
+  interceptor_ = &interceptor;
+}
+
 bool FakeFabric::move(const comm::Transfer& transfer) {
   if (interceptor_ != nullptr && !interceptor_->may_move(transfer)) return false;
   if (!transfer.calls.front()->parts.empty()) {

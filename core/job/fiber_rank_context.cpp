@@ -7,6 +7,27 @@
 
 namespace rehearse {
 
+WorldServices::WorldServices(exec::RankExecutor& executor, comm::Fabric& fabric,
+                             const comm::CommunicatorOptions& options, RunRecord& of_run, const ShowProgress& progress,
+                             ScratchFolders* folders)
+    : record(of_run),
+      show(progress),
+      scratch(folders),
+      communicators(executor, fabric, record.events, mismatches, options) {}
+
+void WorldServices::leave() const {
+  record.pending = communicators.pending();
+  record.pending_groups = communicators.pending_groups();
+  record.unwaited = communicators.unwaited_calls();
+  record.short_messages = communicators.short_messages();
+  record.habits = communicators.remarks();
+  record.raced_groups = communicators.raced_groups();
+  for (const auto* const notes : {&communicators.notes(), &remarks.notes()}) {
+    for (const auto& [text, ranks] : *notes) record.notes[text].insert(ranks.begin(), ranks.end());
+  }
+  for (auto& line : remarks.lines()) record.check_remarks.push_back(std::move(line));
+}
+
 FiberRankContext::FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
                                    at::Generator generator, at::Device device, int incarnation)
     : RankContextBase(services.record, services.show, std::move(generator), device),

@@ -2,7 +2,7 @@
 #include <rehearse_internal/operators/seen_operators.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 
-const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
+const exec::FiberLocal<const SeenOperators::Watchers*> g_watchers;
 const exec::FiberLocal<int> g_unseen;  // number of living UnseenOperators of the fiber
 
 // True for operators on fakes, in a capture, and on Meta tensors.
@@ -46,7 +46,8 @@ void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   const auto* const* const found = g_watchers.find();
   if (found == nullptr || *found == nullptr) return op.redispatchBoxed(keys & kBelow, stack);
   const auto& watchers = **found;
-  if (makes_no_calls(op) && std::all_of(watchers.begin(), watchers.end(), [](auto* each) { return each->is_idle(); })) {
+  if (makes_no_calls(op) &&
+      std::all_of(watchers.begin(), watchers.end(), [](const auto& each) { return each->is_idle(); })) {
     const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kKey);
     return op.redispatchBoxed(keys & kBelow, stack);
   }
@@ -55,9 +56,9 @@ void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kKey);
   if (unseen) return op.redispatchBoxed(keys & kBelow, stack);
   const auto& schema = op.schema();
-  for (auto* const watcher : watchers) watcher->before(op, torch::jit::last(*stack, schema.arguments().size()));
+  for (const auto& watcher : watchers) watcher->before(op, torch::jit::last(*stack, schema.arguments().size()));
   op.redispatchBoxed(keys & kBelow, stack);
-  for (auto* const watcher : watchers) watcher->after(torch::jit::last(*stack, schema.returns().size()));
+  for (const auto& watcher : watchers) watcher->after(torch::jit::last(*stack, schema.returns().size()));
 }
 
 // Registered once per process on first use, so that other programs do not pay for it.
@@ -69,8 +70,7 @@ void register_fallback() {
 
 }  // namespace
 
-SeenOperators::SeenOperators(std::initializer_list<OperatorWatcher*> watchers) {
-  std::copy_if(watchers.begin(), watchers.end(), std::back_inserter(watchers_), [](auto* each) { return each; });
+SeenOperators::SeenOperators(Watchers watchers) : watchers_(std::move(watchers)) {
   if (watchers_.empty()) return;
   register_fallback();
   *g_watchers = &watchers_;
@@ -95,7 +95,7 @@ namespace {
 void see_save(const at::Tensor& tensor) {
   const auto* const* const found = g_watchers.find();
   if (found == nullptr || *found == nullptr || are_unseen()) return;
-  for (auto* const watcher : **found) watcher->save(tensor);
+  for (const auto& watcher : **found) watcher->save(tensor);
 }
 
 }  // namespace

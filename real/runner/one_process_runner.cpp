@@ -10,7 +10,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 #include <rehearse/fakes/fake_store.h>
-#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
@@ -118,7 +117,6 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   RealClock clock;
   torch_state::TorchRankState state(state_of(request));
   EndOnFailure failures;
-  KeepMismatches mismatches(record->mismatches);
   DeviceIdlePolicy idle({});
   exec::RankExecutor executor(execution_of(request), decisions, clock, state, failures, idle);
   const fakes::ZeroCost costs;
@@ -126,31 +124,16 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   NcclFabric fabric(nccl, host, clock, devices_of(request.ranks));
   DeviceWaits waits(fabric);
   idle.watch(waits);
-  comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(request));
   const auto keys = std::make_shared<fakes::StoreState>();
-  WorldServices services{communicators, *record, show};
-
-  const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
-  const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);
-  const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
+  WorldServices services(executor, fabric, communication_of(request), *record, show);
   const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
-  checks::RankRemarks remarks;
-  const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks(remarks);
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(request.timeout);
     FiberRankContext context(services, rank, request.ranks, std::move(store), state.generator(rank), device_of(rank));
     body(context);
   });
-  record->pending = communicators.pending();
-  record->pending_groups = communicators.pending_groups();
-  record->unwaited = communicators.unwaited_calls();
-  record->short_messages = communicators.short_messages();
-  record->habits = communicators.remarks();
-  record->raced_groups = communicators.raced_groups();
-  record->notes = communicators.notes();
-  for (const auto& [text, ranks] : remarks.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
-  record->check_remarks = remarks.lines();
+  services.leave();
   return record;
 }
 

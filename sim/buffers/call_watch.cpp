@@ -27,11 +27,8 @@ bool covers(const WatchedBuffer& later, const WatchedBuffer& earlier) noexcept {
 
 }  // namespace
 
-CallWatch::CallWatch(exec::RankExecutor& executor, comm::CallInterceptor* next, bool call_sites)
-    : executor_(executor),
-      next_(next),
-      call_sites_(call_sites),
-      ranks_(static_cast<std::size_t>(executor.options().ranks)) {}
+CallWatch::CallWatch(exec::RankExecutor& executor, bool call_sites)
+    : executor_(executor), call_sites_(call_sites), ranks_(static_cast<std::size_t>(executor.options().ranks)) {}
 
 CallWatch::~CallWatch() {
   for (auto& rank : ranks_) {
@@ -61,7 +58,6 @@ const comm::GroupIdentity& CallWatch::kept(const comm::GroupIdentity& group) {
 
 auto CallWatch::on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
     -> Answer {
-  if (next_ != nullptr && next_->on_call(call, group, rank, sequence) == Answer::skip) return Answer::skip;
   if (executor_.ending()) return Answer::pass;
   std::pmr::polymorphic_allocator<> memory(&memory_);
   auto& watched = *memory.new_object<WatchedCall>(call, kept(group), rank, sequence, memory_);
@@ -126,7 +122,6 @@ void CallWatch::note_dropped(WatchedCall& call) noexcept {
 }
 
 void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcept {
-  if (next_ != nullptr) next_->on_complete(call, succeeded);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   REHEARSE_CHECK(watched->under_way, watched->rank, watched->group, watched->number);
@@ -140,7 +135,6 @@ void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcep
 // A back end carries out the collectives of a group in order. Thus a rank that knows the end of one also knows the end
 // of all earlier ones. Messages have no such order. A barrier counts for them, too (see GroupState::known_until()).
 void CallWatch::on_known(const comm::Operation& call) noexcept {
-  if (next_ != nullptr) next_->on_known(call);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   const auto number = watched->number;
@@ -161,7 +155,6 @@ void CallWatch::learn_until(std::uint64_t number, Ended& calls) noexcept {
 }
 
 void CallWatch::on_released(const comm::Operation& call) noexcept {
-  if (next_ != nullptr) next_->on_released(call);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   watched->call->trace = nullptr;

@@ -58,8 +58,8 @@ class CallChecker {
 // moving bytes.
 class CallWatch final : public comm::CallInterceptor, public fakes::MoveInterceptor {
  public:
-  // `next`: the interceptor that sees each call first; null: none. `call_sites`: record where each call is made.
-  CallWatch(exec::RankExecutor& executor, comm::CallInterceptor* next, bool call_sites);
+  // `call_sites`: record where each call is made.
+  CallWatch(exec::RankExecutor& executor, bool call_sites);
   ~CallWatch() override;
 
   void add(CallChecker& checker) { checkers_.push_back(&checker); }
@@ -112,7 +112,6 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   void destroy(WatchedCall& call) noexcept;
 
   exec::RankExecutor& executor_;
-  comm::CallInterceptor* const next_;
   const bool call_sites_;
   std::vector<CallChecker*> checkers_;
   std::pmr::unsynchronized_pool_resource memory_;  // holds the calls: many small pieces, freed at once in the end

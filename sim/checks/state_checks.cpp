@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "state_checks.h"
-
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+
 #include <rehearse_internal/checks/non_finite.h>
 #include <rehearse_internal/checks/unwatched.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/followed_transfers.h>
+#include <rehearse_internal/comm/forwarding_fabric.h>
+#include <rehearse_internal/exec/world_local.h>
+
+#include "layers/layers.h"
 
 namespace rehearse::sim {
 namespace {
@@ -52,7 +59,30 @@ const at::Tensor* non_finite_of(const comm::TensorList& tensors) {
   return found == tensors.end() ? nullptr : &*found;
 }
 
-}  // namespace
+// A fabric in front of another one. It looks for NaN and Inf in the inputs and outputs of transfers. If the world's
+// checks ask for finite values, it ends the world in three cases: a rank passes a NaN or Inf to a sum or product; a
+// rank passes a NaN to a minimum or maximum; a sum or product of finite numbers is not finite. It also notes the origin
+// of each output that has a NaN or Inf (checks::Origin): for every kind of call if the checks ask for explanations,
+// otherwise for sums and products. The constructor's arguments must outlive this object.
+class WatchingFabric final : public comm::ForwardingFabric {
+ public:
+  WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks);
+  ~WatchingFabric() override;
+
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override;
+
+ private:
+  class Watched;
+
+  bool is_looked_at(const comm::Operation& call) const;
+  checks::OriginPtr taken(const comm::Transfer& transfer);
+  void check_compared(const comm::Transfer& transfer);
+  void brought(const comm::Transfer& transfer, const checks::OriginPtr& taken);
+
+  checks::WorldChecks& checks_;
+  comm::FollowedTransfers<Watched> under_way_;
+};
 
 class WatchingFabric::Watched final : public comm::Completion {
  public:
@@ -185,20 +215,44 @@ void WatchingFabric::brought(const comm::Transfer& transfer, const checks::Origi
   }
 }
 
-StateChecks::StateChecks(exec::RankExecutor& executor, const checks::AutomaticChecks& options,
-                         checks::WorldChecks::Counts& held)
-    : of_world_(executor, options, held, [this](int rank) { return label_of(rank); }) {}
+class StateChecks final : public Layer {
+ public:
+  StateChecks(const Ground& ground, const checks::AutomaticChecks& automatic)
+      : checks_(ground.executor, automatic, ground.record.checks, [this](int rank) { return label_of(rank); }) {
+    if (automatic.finite || automatic.explain) watching_.emplace(*ground.fabric, checks_);
+  }
 
-comm::Fabric& StateChecks::in_front_of(comm::Fabric& transport) {
-  const auto& options = of_world_.automatic();
-  if (!options.finite && !options.explain) return transport;
-  comm::Fabric& watching = watching_.emplace(transport, of_world_);
-  return options.explain ? reductions_.emplace(watching, of_world_.reductions()) : watching;
-}
+  comm::Fabric* fabric() noexcept override { return watching_ ? &*watching_ : nullptr; }
+  std::shared_ptr<operators::OperatorWatcher> watcher_of(int rank) override {
+    return {std::shared_ptr<void>(), checks_.watcher_of(rank)};
+  }
+  void begin(comm::Communicators& communicators) override { communicators_ = &communicators; }
+  void leave(RunRecord& record) override {
+    if (record.outcome.ending == exec::Ending::all_returned) checks_.compare_what_is_left();
+    record.findings = checks_.findings();
+    for (auto& line : checks_.remarks()) record.check_remarks.push_back(std::move(line));
+  }
 
-std::string StateChecks::label_of(int rank) const {
-  const auto* const label = communicators_ == nullptr ? nullptr : communicators_->label(rank);
-  return label == nullptr ? "" : *label;
+ private:
+  std::string label_of(int rank) const {
+    const auto* const label = communicators_ == nullptr ? nullptr : communicators_->label(rank);
+    return label == nullptr ? "" : *label;
+  }
+
+  const comm::Communicators* communicators_ = nullptr;
+  checks::WorldChecks checks_;
+  std::optional<WatchingFabric> watching_;
+  const exec::WorldLocal<checks::WorldChecks>::Lent lent_{checks_};
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_state_checks(const Ground& ground) {
+  const auto level = ground.options.check_level;
+  auto automatic = ground.options.checks;
+  if (level == CheckLevel::all) automatic.replicas = automatic.finite = true;
+  if (level == CheckLevel::none && !automatic.replicas.has_value()) automatic.replicas = false;
+  return std::make_unique<StateChecks>(ground, automatic);
 }
 
 }  // namespace rehearse::sim

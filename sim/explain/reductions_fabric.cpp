@@ -1,14 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "explain/reductions_fabric.h"
-
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse_internal/checks/reductions.h>
 #include <rehearse_internal/checks/unwatched.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/forwarding_fabric.h>
+
+#include "layers/layers.h"
 
 namespace rehearse::sim {
+namespace {
+
+// A fabric in front of another one. It adds to `reductions` the inputs of each all-reduce that sums or averages one
+// tensor of floating-point numbers. The constructor's arguments must outlive this object.
+class ReductionsFabric final : public Layer, public comm::ForwardingFabric {
+ public:
+  ReductionsFabric(comm::Fabric& below, checks::Reductions& reductions)
+      : ForwardingFabric(below), reductions_(reductions) {}
+
+  comm::Fabric* fabric() noexcept override { return this; }
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override { below().cancel(done); }
+
+ private:
+  void keep(const comm::Transfer& transfer);
+
+  checks::Reductions& reductions_;
+};
 
 void ReductionsFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
   {
@@ -34,6 +56,13 @@ void ReductionsFabric::keep(const comm::Transfer& transfer) {
   call.is_mean = first.reduce_op == c10d::ReduceOp::AVG;
   call.is_bucket = first.payload != nullptr;
   reductions_.add(call);
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> make_reductions(const Ground& ground) {
+  if (!ground.options.checks.explain) return nullptr;
+  return std::make_unique<ReductionsFabric>(*ground.fabric, checks::world_checks()->reductions());
 }
 
 }  // namespace rehearse::sim

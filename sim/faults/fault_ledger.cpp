@@ -38,12 +38,8 @@ class FaultLedger::InjectTimer final : public exec::Timer {
     ledger_.inject_(ledger_.plans_[index_], rank_);
     hold_.reset();
   }
-  // Most faults only break things, so their timers cannot end a hang. The timers of heal and restart can, and so can a
-  // timer that holds the world.
-  bool gives_up() const noexcept override {
-    const auto verb = ledger_.plans_[index_].fault->verb;
-    return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;
-  }
+  // Most faults only break things, so their timers cannot end a hang. A timer that holds the world can.
+  bool gives_up() const noexcept override { return !hold_ && !traits_of(ledger_.plans_[index_].fault->verb).mends; }
   Kind kind() const noexcept override { return Kind::fault; }
 
  private:
@@ -81,7 +77,7 @@ void FaultLedger::arm(std::size_t index, VirtualTime due) {
   REHEARSE_CHECK(index < plans_.size() && inject_ != nullptr, index, plans_.size());
   const auto& traits = traits_of(plans_[index].fault->verb);
   // Timers fire when time passes, which is after the first steps of all ranks. Only allocations may fail in these.
-  const bool at_once = due == VirtualTime() && plans_[index].fault->verb == Fault::Verb::fail_alloc;
+  const bool at_once = due == VirtualTime() && traits.of_memory;
   const auto on = [&](int rank) {
     if (at_once) return inject_(plans_[index], rank);
     if (traits.of_ended) {
@@ -121,7 +117,7 @@ bool FaultLedger::may_begin_again(int rank) const {
 
 bool FaultLedger::is_open(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
-  if (fault.verb == Fault::Verb::slow || needs_no_call(fault) || !is_of(fault, rank)) return false;
+  if (traits_of(fault.verb).of_run || needs_no_call(fault) || !is_of(fault, rank)) return false;
   const auto target = plan.targets.find(rank);
   const auto fired = traits_of(fault.verb).of_world ? plan.line.times
                      : target == plan.targets.end() ? 0

@@ -60,7 +60,7 @@ std::string output_of(const NearMisses::Call& call) {
 
 // The part of the text that says what happens: "corrupt with=bit" from "corrupt rank=1 at=allreduce#2 with=bit".
 std::string effect_of(Fault fault) {
-  if (fault.verb != Fault::Verb::partition) fault.ranks.clear();
+  if (!traits_of(fault.verb).of_sides) fault.ranks.clear();
   fault.at.reset();
   fault.call.reset();
   fault.group.clear();
@@ -96,7 +96,7 @@ void NearMisses::look_at(const Fault& fault, const Call& call) {
   auto& numbers = of_kind_[call.group.id];
   ++numbers.count;
   if (numbers.first.size() < kNumbersShown) numbers.first.push_back(call.sequence);
-  const bool is_corrupt = fault.verb == Fault::Verb::corrupt;
+  const bool is_corrupt = traits_of(fault.verb).takes == FaultTraits::Takes::data;
   if (is_corrupt && call.has_number && output_.empty() && !can_corrupt(call.operation, fault))
     output_ = output_of(call);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -46,16 +45,16 @@ FaultInjector::FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, 
 void FaultInjector::begin(comm::Communicators& communicators) {
   communicators_ = &communicators;
   for (auto& plan : ledger_.plans()) {
-    const auto verb = plan.fault->verb;
-    const bool ends = verb == Fault::Verb::crash || verb == Fault::Verb::exit || verb == Fault::Verb::torn_write;
-    if (ends || verb == Fault::Verb::reorder) fabric_.follow_all();
-    if (plan.fault->verb != Fault::Verb::slow) continue;
+    const auto& traits = traits_of(plan.fault->verb);
+    if (traits.ends_rank || traits.takes == FaultTraits::Takes::sends) fabric_.follow_all();
+    if (!traits.of_run) continue;
     for (int rank = 0; rank < executor_.options().ranks; ++rank) {
       if (is_of(*plan.fault, rank)) ledger_.note(plan, rank, "");
     }
   }
   ledger_.begin([this](FaultPlan& plan, int rank) { inject(plan, rank); });
-  store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at_store(plan, rank, title); });
+  store_.when_due(
+      [this](FaultPlan& plan, int rank, const std::string& title) { act_outside_groups(plan, rank, title); });
 }
 
 auto FaultInjector::on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
@@ -70,7 +69,7 @@ auto FaultInjector::on_call(comm::Operation& call, const comm::GroupIdentity& gr
   const auto begun = executor_.clock().now();
   for (auto& plan : ledger_.plans()) {
     if (!is_due(plan, intercepted)) continue;
-    if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, intercepted.title());
+    if (!traits_of(plan.fault->verb).of_memory) ledger_.note(plan, rank, intercepted.title());
     if (act(plan, intercepted) == Answer::skip) return Answer::skip;
   }
   if (executor_.clock().now() > begun) refuse_lost(intercepted);  // a rank may have crashed during a pause
@@ -103,9 +102,10 @@ void FaultInjector::note_refused(const InterceptedCall& intercepted, const std::
 // True if the fault applies to this kind of call, whatever its number, group and label are.
 bool FaultInjector::is_its_kind(const Fault& fault, const InterceptedCall& intercepted) const {
   if (callee_of(fault) != Callee::group || needs_no_call(fault)) return false;
-  if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(intercepted.call.type)) return false;
+  const auto takes = traits_of(fault.verb).takes;
+  if (takes == FaultTraits::Takes::collectives && comm::is_point_to_point(intercepted.call.type)) return false;
   const bool is_send = intercepted.call.type == c10d::OpType::SEND;
-  if (fault.verb == Fault::Verb::reorder && !is_send) return false;
+  if (takes == FaultTraits::Takes::sends && !is_send) return false;
   // A buffered send has completed already, so nothing can move it later.
   const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
   if (moves_later && is_send && communicators_->options().buffered_sends) return false;
@@ -165,16 +165,8 @@ auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> 
 
 void FaultInjector::act_outside_groups(FaultPlan& plan, int rank, const std::string& call) {
   if (plan.fault->verb == Fault::Verb::heal && !partitions_.any()) return;
-  if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, call);
+  if (!traits_of(plan.fault->verb).of_memory) ledger_.note(plan, rank, call);
   act_on_rank(plan, rank, call);
-}
-
-void FaultInjector::act_at_store(FaultPlan& plan, int rank, const std::string& store_call) {
-  if (plan.fault->verb == Fault::Verb::fail_op) {
-    ledger_.note(plan, rank, store_call);
-    C10_THROW_ERROR(DistStoreError, fmt::format("{} failed: an injected error of the store", store_call));
-  }
-  act_outside_groups(plan, rank, store_call);
 }
 
 void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& call) {

@@ -65,7 +65,6 @@ class FaultInjector final : public comm::CallInterceptor {
   bool fits(const FaultPlan& plan, const InterceptedCall& intercepted) const;
   bool fits(const std::optional<Fault::Point>& point, const InterceptedCall& intercepted, bool in_group) const;
   Answer act(FaultPlan& plan, const InterceptedCall& intercepted);
-  void act_at_store(FaultPlan& plan, int rank, const std::string& store_call);
   void act_on_rank(FaultPlan& plan, int rank, const std::string& call);
   void inject(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);

@@ -29,7 +29,7 @@ enum class When { call, at, chance, time, first };
 std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;
-  if (said || family.verb == Fault::Verb::slow) return {};
+  if (said || traits_of(family.verb).of_run) return {};
   const auto& traits = traits_of(family.verb);
   std::vector<When> whens;
   if (traits.of_store) whens = {When::first, When::chance};
@@ -67,7 +67,7 @@ void draw_when(Fault& fault, When when, const SwarmOptions& swarm, Decisions& de
 Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions& decisions) {
   Fault fault = family;
   fault.optional = true;
-  const bool is_side = family.verb == Fault::Verb::partition && !family.ranks.empty();
+  const bool is_side = traits_of(family.verb).of_sides && !family.ranks.empty();
   if (!is_side) {
     auto among = family.ranks;
     if (among.empty()) {

@@ -85,7 +85,7 @@ std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
 std::string WhyNot::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   if (fault.on && !has_fired(*fault.on)) return fmt::format("fault#{} did not fire", *fault.on);
-  if (traits_of(fault.verb).later && plan.drawn == 0) {
+  if (traits_of(fault.verb).of_memory && plan.drawn == 0) {
     return fmt::format("{} made no such allocation after it was due", describe(ranks));
   }
   if (traits_of(fault.verb).of_ended) {

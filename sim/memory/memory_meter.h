@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/rank_memory.h>
 
 namespace rehearse::sim {
@@ -18,8 +19,8 @@ namespace rehearse::sim {
 // CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
 // on a device, and takes nothing.
 //
-// A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). The constructor calls
-// begin_counting(). Tensors may outlive the meter. Construct, use and destroy the meter on the executor's thread;
+// A world has at most one meter, and finds it by exec::WorldLocal<MemoryMeter>. The constructor calls begin_counting().
+// Tensors may outlive the meter. Construct, use and destroy the meter on the executor's thread;
 // nothing blocks.
 class MemoryMeter {
  public:
@@ -63,6 +64,7 @@ class MemoryMeter {
   std::vector<Account> accounts_;                       // by rank
   std::map<exec::CallSite, std::size_t> site_numbers_;  // only for look-ups; numbered in order of the first allocation
   std::vector<exec::CallSite> sites_;                   // by number
+  const exec::WorldLocal<MemoryMeter>::Lent lent_{*this};
 };
 
 }  // namespace rehearse::sim

@@ -2,11 +2,11 @@
 #include "simulation.h"
 
 #include <algorithm>
-#include <optional>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include <rehearse/fakes/fake_store.h>
-#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/exec/restart.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
@@ -17,15 +17,10 @@
 #include <rehearse_internal/sim/virtual_clock.h>
 #include <rehearse_internal/torch_state/torch_state.h>
 
-#include "buffers/call_checks.h"
-#include "checks/state_checks.h"
-#include "compute/counted_operators.h"
-#include "explain/watched_store.h"
-#include "faults/disk/disk_faults.h"
-#include "faults/injector.h"
-#include "faults/store/faulty_store.h"
 #include "faults/swarm.h"
+#include "faults/text/fault_fields.h"
 #include "faults/transfers/slow.h"
+#include "layers/layers.h"
 #include "memory/memory_meter.h"
 #include "network/network_cost.h"
 
@@ -56,55 +51,6 @@ exec::ExecutorOptions execution_of(const WorldOptions& options) {
           .idle_polls_max = looks_of_a_livelock(options.ranks)};
 }
 
-comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options) {
-  auto communication = communication_of(request_of(options));
-  communication.buffered_sends = options.buffered_sends;
-  return communication;
-}
-
-class Faults {
- public:
-  Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs,
-         std::shared_ptr<fakes::StoreState> keys, MemoryMeter* memory, ScratchFolders& scratch)
-      : costs_(costs, options.faults, options.ranks),
-        below_(executor.timers(), executor.clock(), costs_),
-        ledger_(options.faults, executor),
-        partitions_(executor.timers(), executor.clock(), options.ranks),
-        store_(std::make_shared<StoreFaults>(std::move(keys), ledger_, partitions_)),
-        fabric_(below_, executor.timers(), executor.clock(), partitions_),
-        injector_(executor, ledger_, fabric_, partitions_, *store_, memory),
-        disk_(scratch, ledger_,
-              [this](FaultPlan& plan, int rank, const std::string& write) {
-                injector_.act_outside_groups(plan, rank, write);
-              }),
-        interceptor_(disk_) {}
-  ~Faults() { store_->close(); }
-
-  comm::Fabric& fabric() noexcept { return fabric_; }
-  fakes::FakeFabric& below() noexcept { return below_; }
-  FaultInjector& injector() noexcept { return injector_; }
-  c10::intrusive_ptr<c10d::Store> store(c10::intrusive_ptr<c10d::Store> below) const {
-    return c10::make_intrusive<FaultyStore>(std::move(below), store_);
-  }
-
-  void leave(RunRecord& record) const {
-    record.faults = ledger_.lines(record.outcome, record.events.groups());
-    record.fired_hash = ledger_.hash();
-    record.crashed = injector_.crashed();
-  }
-
- private:
-  SlowCost costs_;
-  fakes::FakeFabric below_;
-  FaultLedger ledger_;
-  Partitions partitions_;
-  std::shared_ptr<StoreFaults> store_;
-  FaultyFabric fabric_;
-  FaultInjector injector_;
-  DiskFaults disk_;
-  const exec::WorldLocal<exec::FileInterceptor>::Lent interceptor_;
-};
-
 WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
   for (auto& fault : draw_swarm(options.swarm, options.ranks, decisions)) options.faults.push_back(std::move(fault));
   return options;
@@ -113,17 +59,15 @@ WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
 // Null if neither a memory limit nor a fault at allocations needs the meter.
 std::unique_ptr<MemoryMeter> memory_of(const WorldOptions& options) {
   const bool fails = std::any_of(options.faults.begin(), options.faults.end(),
-                                 [](const Fault& fault) { return fault.verb == Fault::Verb::fail_alloc; });
+                                 [](const Fault& fault) { return traits_of(fault.verb).of_memory; });
   if (options.memory_bytes == 0 && !fails) return nullptr;
   return std::make_unique<MemoryMeter>(options.ranks, options.memory_bytes, options.call_sites);
 }
 
-std::vector<ComputeModel> compute_of(const WorldOptions& options) {
-  std::vector<ComputeModel> models;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    models.push_back(slowed(options.compute, slowness(options.faults, rank)));
-  }
-  return models;
+std::shared_ptr<fakes::StoreState> keys_of(const WorldOptions& options) {
+  auto keys = std::make_shared<fakes::StoreState>();
+  keys->take(options.network.store);
+  return keys;
 }
 
 // Notes each rank that reached the default timeout of its waits and returned nevertheless. A rank that waits with a
@@ -145,26 +89,67 @@ void note_polls(const fakes::StoreState& keys, RunRecord& record) {
   }
 }
 
-void note_store_calls(const fakes::StoreState& keys, const WorldOptions& options, RunRecord& record) {
-  note_waits_in_vain(keys, options, record);
-  note_polls(keys, record);
+// What a world runs on: time and its scheduler, the network, the memory of ranks, and what the store holds.
+struct Machine {
+  const WorldOptions options;
+  Decisions& decisions;
+  ScratchFolders& scratch;
+  RunRecord& record;
+  VirtualClock clock = {};
+  torch_state::TorchRankState state{{.seed = options.seed}};
+  EndOnFailure failures = {};
+  exec::RankExecutor executor{execution_of(options), decisions, clock, state, failures};
+  const NetworkCost network{options.network, decisions};
+  const SlowCost costs{network, options.faults, options.ranks};
+  fakes::FakeFabric fabric{executor.timers(), clock, costs};
+  const std::unique_ptr<MemoryMeter> memory = memory_of(options);
+  const std::shared_ptr<fakes::StoreState> keys = keys_of(options);
+  const exec::WorldLocal<const compiler::CompileTimeModel>::Lent lent_compile_time{options.compile_time};
+  const exec::WorldLocal<elastic::CheckpointJournal>::Lent lent_checkpoints{record.checkpoints};
+
+  // Call this after the run.
+  void leave() const {
+    note_waits_in_vain(*keys, options, record);
+    note_polls(*keys, record);
+    record.static_threads = exec::static_threads();
+    if (memory != nullptr) record.memory = memory->uses();
+  }
+};
+
+using Layers = std::deque<std::unique_ptr<Layer>>;
+
+// Makes the layers of a world from the last to the first, and leaves the first one's fabric in `ground`.
+Layers layers_on(Ground& ground) {
+  Layers layers;
+  for (auto make = kLayers.rbegin(); make != kLayers.rend(); ++make) {
+    auto layer = (*make)(ground);
+    if (layer == nullptr) continue;
+    if (auto* const fabric = layer->fabric()) ground.fabric = fabric;
+    layers.push_front(std::move(layer));
+  }
+  return layers;
 }
 
-void note_calls_left(const comm::Communicators& communicators, RunRecord& record) {
-  record.pending = communicators.pending();
-  record.pending_groups = communicators.pending_groups();
-  record.unused_groups = communicators.unused_groups();
-  record.unwaited = communicators.unwaited_calls();
-  record.short_messages = communicators.short_messages();
-  record.habits = communicators.remarks();
-  record.raced_groups = communicators.raced_groups();
+// What each layer that has one gives, in order.
+template <class Part, class... Arguments>
+std::vector<Part> parts_of(const Layers& layers, Part (Layer::*part)(Arguments...), Arguments... arguments) {
+  std::vector<Part> parts;
+  for (const auto& layer : layers) {
+    if (auto given = (layer.get()->*part)(arguments...)) parts.push_back(std::move(given));
+  }
+  return parts;
 }
 
-checks::AutomaticChecks automatic_checks_of(const WorldOptions& options) {
-  auto automatic = options.checks;
-  if (options.check_level == CheckLevel::all) automatic.replicas = automatic.finite = true;
-  if (options.check_level == CheckLevel::none && !automatic.replicas.has_value()) automatic.replicas = false;
-  return automatic;
+comm::CommunicatorOptions communication_of(const WorldOptions& options, const Layers& layers) {
+  auto communication = rehearse::communication_of(request_of(options));
+  communication.buffered_sends = options.buffered_sends;
+  communication.interceptors = parts_of(layers, &Layer::interceptor);
+  return communication;
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const Machine& machine, const Layers& layers) {
+  return intercepted(c10::make_intrusive<fakes::FakeStore>(machine.keys, machine.options.timeout),
+                     parts_of(layers, &Layer::store_interceptor));
 }
 
 }  // namespace
@@ -185,71 +170,24 @@ RunRequest request_of(const WorldOptions& options) {
 std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, const World::Body& body,
                                     ScratchFolders& scratch, const ShowProgress& show) {
   auto record = std::make_unique<RunRecord>(events_of(request_of(asked)));
+  record->checkpoints = elastic::CheckpointJournal(asked.call_sites);
   Decisions decisions(oracle, record->decisions);
-  const auto options = with_swarm(asked, decisions);
-  VirtualClock clock;
-  torch_state::TorchRankState state({.seed = options.seed});
-  EndOnFailure failures;
-  KeepMismatches mismatches(record->mismatches);
-  exec::RankExecutor executor(execution_of(options), decisions, clock, state, failures);
-  NetworkCost costs(options.network, decisions);
-  fakes::FakeFabric fabric(executor.timers(), clock, costs);
-  const auto memory = memory_of(options);
-  std::optional<exec::WorldLocal<MemoryMeter>::Lent> lent_memory;
-  if (memory != nullptr) lent_memory.emplace(*memory);
-  std::optional<Faults> faults;
-  const auto keys = std::make_shared<fakes::StoreState>();
-  keys->take(options.network.store);
-  if (!options.faults.empty()) faults.emplace(options, executor, costs, keys, memory.get(), scratch);
-  const auto compute = compute_of(options);
-  auto communication = simulated_communication_of(options);
-  if (faults) communication.interceptor = &faults->injector();
-  CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
-  StateChecks state_checks(executor, automatic_checks_of(options), record->checks);
-  comm::Fabric& transport = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
-  comm::Communicators communicators(executor, state_checks.in_front_of(transport), record->events, mismatches,
-                                    communication);
-  state_checks.begin(communicators);
-  if (faults) faults->injector().begin(communicators);
-  WorldServices services{communicators, *record, show, &scratch};
-
-  const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
-  const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);
-  const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
-  record->checkpoints = elastic::CheckpointJournal(options.call_sites);
-  const exec::WorldLocal<elastic::CheckpointJournal>::Lent checkpoints(record->checkpoints);
-  const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
-  const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
-  checks::RankRemarks remarks;
-  const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks(remarks);
-  const auto history = options.call_sites ? std::make_shared<StoreHistory>() : nullptr;
-  record->outcome = executor.run([&](int rank) {
-    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
-    store->setTimeout(options.timeout);
-    if (faults) store = faults->store(std::move(store));
-    if (history) store = c10::make_intrusive<WatchedStore>(std::move(store), history);
-    FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank), at::kCPU,
-                             exec::incarnation(executor, rank));
-    const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
-    CountedOperators counted(model);
-    const auto calls = call_checks.watch_main_of(rank);
-    const operators::SeenOperators seen(
-        {state_checks.of_world().watcher_of(rank), calls.get(), model.on() ? &counted : nullptr});
+  Machine machine{with_swarm(asked, decisions), decisions, scratch, *record};
+  Ground ground{machine.options, machine.executor,     machine.fabric, &machine.fabric,
+                machine.keys,    machine.memory.get(), scratch,        *record};
+  const Layers layers = layers_on(ground);
+  WorldServices services(machine.executor, *ground.fabric, communication_of(asked, layers), *record, show, &scratch);
+  for (const auto& layer : layers) layer->begin(services.communicators);
+  record->outcome = machine.executor.run([&](int rank) {
+    FiberRankContext context(services, rank, asked.ranks, store_of(machine, layers), machine.state.generator(rank),
+                             at::kCPU, exec::incarnation(machine.executor, rank));
+    const operators::SeenOperators seen(parts_of(layers, &Layer::watcher_of, rank));
     body(context);
   });
-  if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().compare_what_is_left();
-  record->findings = state_checks.of_world().findings();
-  record->blamed = call_checks.conclude(remarks);
-  record->notes = remarks.notes();
-  record->check_remarks = state_checks.of_world().remarks();
-  for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));
-  note_calls_left(communicators, *record);
-  note_store_calls(*keys, options, *record);
-  if (history) record->notes.merge(history->notes());
-  for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
-  record->static_threads = exec::static_threads();
-  if (memory) record->memory = memory->uses();
-  if (faults) faults->leave(*record);
+  for (const auto& layer : layers) layer->leave(*record);
+  services.leave();
+  record->unused_groups = services.communicators.unused_groups();
+  machine.leave();
   return record;
 }
 

@@ -136,13 +136,12 @@ HOUSES = (
     # world_options.h.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
-        "store": (), "explain": ("store",), "checks": ("explain",),
-        "faults": ("schedule", "compute", "memory", "store"),
+        "network": (), "compute": ("layers", "faults"), "buffers": ("layers",), "memory": ("schedule",),
+        "layers": (), "explain": ("layers",), "checks": ("layers",),
+        "faults": ("schedule", "memory", "layers"),
         "report/diagnosis": (*SIMULATION[:SIMULATION.index("report/diagnosis")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/diagnosis", "network", "compute", "memory", "checks",
-                  "buffers", "explain", "faults"),
+        "world": ("schedule", "record", "report/diagnosis", "network", "compute", "memory", "layers", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},

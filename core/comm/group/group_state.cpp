@@ -68,7 +68,7 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   note_use(*work);
   auto& call = work->operation;
   const auto label_hash = world.payloads.note_in(call, owner, exec::this_rank::thread_of_rank());
-  if (world.options.interceptor != nullptr && !admitted(*work)) return work->complete(world.services.now());
+  if (!world.options.interceptors.empty() && !admitted(*work)) return work->complete(world.services.now());
   work->fingerprint = agreement_hash(call, label_hash);
   work->signature = signature_hash(call, work->fingerprint);
   if (is_point_to_point(call.type)) {
@@ -115,9 +115,9 @@ bool GroupState::admitted(RankWork& work) const {
   auto& call = work.operation;
   const bool is_pair = is_point_to_point(call.type);
   const auto before = is_pair ? point_to_point_.calls_of(work.rank()) : collectives_.calls_of(work.rank());
-  if (world().options.interceptor->on_call(call, identity(), work.global_rank(), before + 1) ==
-      CallInterceptor::Answer::skip)
-    return false;
+  for (auto* const each : world().options.interceptors) {
+    if (each->on_call(call, identity(), work.global_rank(), before + 1) == CallInterceptor::Answer::skip) return false;
+  }
   work.watch();
   return true;
 }
@@ -171,7 +171,7 @@ bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& wa
 void GroupState::on_end(RankWork& work) {
   if (work.by_deadline.is_linked()) point_to_point_.no_longer_due(work);
   if (work.watched()) [[unlikely]]
-    world_->options.interceptor->on_complete(work.operation, work.succeeded());
+    for (auto* const each : world_->options.interceptors) each->on_complete(work.operation, work.succeeded());
   auto* const member = find_member(work.rank());
   if (member == nullptr || !work.succeeded() || work.is_buffer()) return;
   if (member->has_hook()) {
@@ -193,14 +193,17 @@ void GroupState::note_known(const RankWork& work) noexcept {
 
 void GroupState::note_all_known(int rank) noexcept { known_[static_cast<std::size_t>(rank)].all = world_->log.size(); }
 
-void GroupState::on_known(const RankWork& work) noexcept { world_->options.interceptor->on_known(work.operation); }
+void GroupState::on_known(const RankWork& work) noexcept {
+  for (auto* const each : world_->options.interceptors) each->on_known(work.operation);
+}
 
 bool GroupState::is_unchanged(const RankWork& work) {
-  return world_->options.interceptor->is_unchanged(work.operation);
+  const auto& all = world_->options.interceptors;
+  return std::all_of(all.begin(), all.end(), [&](auto* each) { return each->is_unchanged(work.operation); });
 }
 
 void GroupState::on_released(const RankWork& work) noexcept {
-  world_->options.interceptor->on_released(work.operation);
+  for (auto* const each : world_->options.interceptors) each->on_released(work.operation);
 }
 
 void GroupState::on_unasked(const RankWork& work) {

@@ -44,8 +44,8 @@ class GroupState final : public WorkOwner {
   // group or shut it down.
   void check(RankWork& work) const;
 
-  // Checks, records and matches the call. Throws what check() and the interceptor throw, and MismatchError or
-  // RankAborted if the ranks' calls do not match. If the interceptor skips the call, only completes the work. While the
+  // Checks, records and matches the call. Throws what check() and the interceptors throw, and MismatchError or
+  // RankAborted if the ranks' calls do not match. If an interceptor skips the call, only completes the work. While the
   // world ends, only checks the call: the work then never completes, and waiting for it throws RankAborted.
   void submit(c10::intrusive_ptr<RankWork> work);
 

@@ -45,22 +45,23 @@ StoreFaults::StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& l
   if (any_stale) keys_->keep_former_values();
 }
 
-void StoreFaults::before(std::string_view call, const std::vector<std::string>& keys,
-                         std::chrono::milliseconds timeout) {
-  if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
-  const int rank = exec::this_rank::rank();
-  const auto* const row = find_store_call(call);
-  ledger_->count_store_call(rank);
-  for (std::size_t index = 0; index < ledger_->plans().size(); ++index) {
-    const Fault& fault = *ledger_->plans()[index].fault;
-    const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
-    if (!traits_of(fault.verb).of_store || std::none_of(keys.begin(), keys.end(), is_its)) continue;
-    ++calls_[{index, rank, row->name}];
-    ++calls_[{index, rank, ""}];
-  }
-  meet(row->name, keys, rank);
-  wait_for_host(rank, call, timeout);
-  if (row->access == StoreAccess::reads) inject(call, keys);
+void StoreFaults::before(const StoreCall& call) {
+  exec::this_rank::make_store_call([&] {
+    if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
+    const int rank = exec::this_rank::rank();
+    const auto* const row = find_store_call(call.name);
+    ledger_->count_store_call(rank);
+    for (std::size_t index = 0; index < ledger_->plans().size(); ++index) {
+      const Fault& fault = *ledger_->plans()[index].fault;
+      const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
+      if (!traits_of(fault.verb).of_store || std::none_of(call.keys.begin(), call.keys.end(), is_its)) continue;
+      ++calls_[{index, rank, row->name}];
+      ++calls_[{index, rank, ""}];
+    }
+    meet(row->name, call.keys, rank);
+    wait_for_host(rank, row->name, call.timeout);
+    if (row->access == StoreAccess::reads) inject(row->name, call.keys);
+  });
 }
 
 // Fires faults that may happen at any kind of call, such as a crash, if they name this call of the store.
@@ -71,13 +72,23 @@ void StoreFaults::meet(std::string_view call, const std::vector<std::string>& ke
     const auto& point = fault.at ? fault.at : fault.call;
     if (traits_of(fault.verb).of_store || !point || point->op != call) continue;
     if (point->number != 0 && point->number != number) continue;
-    if (ledger_->is_open(plan, rank) && ledger_->draw(plan)) at_call_(plan, rank, title(call, keys));
+    if (!ledger_->is_open(plan, rank) || !ledger_->draw(plan)) continue;
+    const auto name = title(call, keys);
+    if (fault.verb == Fault::Verb::fail_op) {
+      ledger_->note(plan, rank, name);
+      C10_THROW_ERROR(DistStoreError, fmt::format("{} failed: an injected error of the store", name));
+    }
+    at_call_(plan, rank, name);
   }
 }
 
-void StoreFaults::after(std::string_view call, const std::vector<std::string>& keys) {
+void StoreFaults::after(const StoreCall& call) {
   if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
-  if (find_store_call(call)->access == StoreAccess::writes) inject(call, keys);
+  if (find_store_call(call.name)->access == StoreAccess::writes) return inject(call.name, call.keys);
+  if (call.name != "get" && call.name != "multiGet") return;
+  for (std::size_t i = 0; i < call.keys.size(); ++i) {
+    if (auto former = stale(call.name, call.keys[i])) call.answers[i] = std::move(*former);
+  }
 }
 
 // Fires faults that lose keys. Must run while the keys exist.
@@ -108,8 +119,7 @@ bool StoreFaults::fits(std::size_t index, std::string_view call, const std::vect
   return made != calls_.end() && made->second == fault.call->number;
 }
 
-std::optional<std::vector<std::uint8_t>> StoreFaults::stale(std::string_view call, const std::string& key) {
-  if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return std::nullopt;
+std::optional<StoreCall::Value> StoreFaults::stale(std::string_view call, const std::string& key) {
   const auto* const former = keys_->former(key);
   const int rank = exec::this_rank::rank();
   auto& plans = ledger_->plans();

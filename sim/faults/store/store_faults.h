@@ -17,13 +17,14 @@
 
 #include "faults/fault_ledger.h"
 #include "faults/transfers/partitions.h"
+#include "layers/intercepted_store.h"
 
 namespace rehearse::sim {
 
 // Store faults of a world: keys vanish, gets return old values, and ranks are cut off from the store. Rank 0 hosts the
 // store, as in PyTorch's env:// rendezvous without torchrun. Stores may outlive their world: after close(), no fault
 // happens any more, and the object does not use the constructor's references.
-class StoreFaults {
+class StoreFaults final : public StoreInterceptor {
  public:
   static constexpr int kHost = 0;
 
@@ -35,18 +36,17 @@ class StoreFaults {
   using AtCall = std::function<void(FaultPlan& plan, int rank, const std::string& title)>;
   void when_due(AtCall at_call) { at_call_ = std::move(at_call); }
 
-  // Called around each call of a rank. before() waits while the rank is cut off, and throws c10::DistStoreError if that
-  // lasts longer than `timeout` (zero: no limit). before() also throws what a fault at this call throws.
-  void before(std::string_view call, const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
-  void after(std::string_view call, const std::vector<std::string>& keys);
-
-  // The old value that the call must return for the key. Nothing: the call returns the current value.
-  std::optional<std::vector<std::uint8_t>> stale(std::string_view call, const std::string& key);
+  // Waits while the rank is cut off, and throws c10::DistStoreError if that lasts longer than the timeout (zero: no
+  // limit). Also throws what a fault at this call throws.
+  void before(const StoreCall& call) override;
+  void after(const StoreCall& call) override;
 
   // Deletes the fault's keys. False: the store had none of them.
   bool lose(const Fault& fault);
 
  private:
+  // The old value that the call must return for the key. Nothing: the call returns the current value.
+  std::optional<StoreCall::Value> stale(std::string_view call, const std::string& key);
   bool fits(std::size_t index, std::string_view call, const std::vector<std::string>& keys) const;
   void meet(std::string_view call, const std::vector<std::string>& keys, int rank);
   void inject(std::string_view call, const std::vector<std::string>& keys);

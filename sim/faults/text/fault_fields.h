@@ -13,13 +13,19 @@
 namespace rehearse::sim {
 
 struct FaultTraits {
-  bool alone = false;     // needs no call: without one, happens at a time or when another fault fires
-  bool of_world = false;  // belongs to no rank: `times` counts all firings, `rank` limits whose calls may trigger it
-  bool of_store = false;  // happens at calls of the store, not of groups
-  bool any_call = false;  // happens at calls of groups or of the store, or at writes
-  bool of_disk = false;   // happens at writes to files
-  bool later = false;     // fires after the call or time that triggers it
-  bool of_ended = false;  // acts on ranks that crashed or returned: no call triggers it, and the world waits for it
+  bool alone = false;      // needs no call: without one, happens at a time or when another fault fires
+  bool of_world = false;   // belongs to no rank: `times` counts all firings, `rank` limits whose calls may trigger it
+  bool of_store = false;   // happens at calls of the store, not of groups
+  bool any_call = false;   // happens at calls of groups or of the store, or at writes
+  bool of_disk = false;    // happens at writes to files
+  bool of_memory = false;  // fails the rank's next allocation, so it fires after the call or time that triggers it
+  bool of_ended = false;   // acts on ranks that crashed or returned: no call triggers it, and the world waits for it
+  bool of_sides = false;   // `rank` is not whom it hits, but one side of the network
+  bool of_run = false;     // lasts from the start to the end, so it has no moment
+  bool lasts = false;      // needs `for`
+  bool ends_rank = false;  // the rank crashes; it may begin again
+  bool mends = false;      // may end a hang
+  enum class Takes { any, collectives, sends, data } takes = Takes::any;  // `data`: calls that bring the rank data
 };
 
 struct FaultVerb {
@@ -27,12 +33,17 @@ struct FaultVerb {
   std::string_view name;
   std::string_view does;  // description for docs/FAULTS.md, in Markdown
   FaultTraits traits = {};
+  void (*require)(const Fault&) = nullptr;  // throws FaultError if the values of the verb's own fields make no sense
 };
 
 // In the order of Fault::Verb.
 const std::vector<FaultVerb>& fault_verbs();
-std::string_view to_string(Fault::Verb verb);
-const FaultTraits& traits_of(Fault::Verb verb);
+inline const FaultVerb& row_of(Fault::Verb verb) { return fault_verbs()[static_cast<std::size_t>(verb)]; }
+inline std::string_view to_string(Fault::Verb verb) { return row_of(verb).name; }
+inline const FaultTraits& traits_of(Fault::Verb verb) { return row_of(verb).traits; }
+
+// Whether the fault says when it happens, by one of the fields that may.
+bool has_when(const Fault& fault);
 
 // At whose calls a fault happens: a group's, the store's or the disk's. The fault's verb says so, or the call that the
 // fault names. The disk's only call is a write.

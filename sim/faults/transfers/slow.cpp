@@ -4,37 +4,29 @@
 #include <algorithm>
 #include <cmath>
 
-namespace rehearse::sim {
-namespace {
+#include "faults/fault_plan.h"
 
-VirtualDuration times(VirtualDuration duration, double factor) {
+namespace rehearse::sim {
+VirtualDuration slowed(VirtualDuration duration, double factor) {
   return VirtualDuration(std::llround(static_cast<double>(duration.count()) * factor));
 }
-
-}  // namespace
 
 double slowness(const std::vector<Fault>& faults, int rank) {
   double factor = 1;
   for (const auto& fault : faults) {
-    const bool is_of_rank =
-        fault.ranks.empty() || std::find(fault.ranks.begin(), fault.ranks.end(), rank) != fault.ranks.end();
-    if (fault.verb == Fault::Verb::slow && is_of_rank) factor *= fault.factor;
+    if (fault.verb == Fault::Verb::slow && is_of(fault, rank)) factor *= fault.factor;
   }
   return factor;
 }
 
-ComputeModel slowed(ComputeModel model, double factor) {
-  model.flops_per_second /= factor;
-  model.bytes_per_second /= factor;
-  model.per_operator = times(model.per_operator, factor);
-  return model;
-}
-
 SlowCost::SlowCost(const fakes::CostModel& below, const std::vector<Fault>& faults, int ranks) : below_(below) {
-  for (int rank = 0; rank < ranks; ++rank) factors_.push_back(slowness(faults, rank));
+  const bool any =
+      std::any_of(faults.begin(), faults.end(), [](const Fault& fault) { return fault.verb == Fault::Verb::slow; });
+  for (int rank = 0; any && rank < ranks; ++rank) factors_.push_back(slowness(faults, rank));
 }
 
 VirtualDuration SlowCost::duration(const comm::Transfer& transfer) const {
+  if (factors_.empty()) return below_.duration(transfer);
   const auto factor_of = [this](int rank) { return factors_[static_cast<std::size_t>(rank)]; };
   double factor = 1;
   if (transfer.type == c10d::OpType::SEND) {
@@ -47,7 +39,7 @@ VirtualDuration SlowCost::duration(const comm::Transfer& transfer) const {
     for (const int rank : transfer.group->ranks) factor = std::max(factor, factor_of(rank));
   }
   const auto duration = below_.duration(transfer);
-  return factor > 1 ? times(duration, factor) : duration;
+  return factor > 1 ? slowed(duration, factor) : duration;
 }
 
 }  // namespace rehearse::sim

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/fault.h>
 #include <rehearse_internal/fakes/cost_model.h>
 
@@ -12,8 +11,8 @@ namespace rehearse::sim {
 // The factor by which the faults slow `rank` down.
 double slowness(const std::vector<Fault>& faults, int rank);
 
-// The same model, but everything takes `factor` times as long.
-ComputeModel slowed(ComputeModel model, double factor);
+// `factor` times the duration.
+VirtualDuration slowed(VirtualDuration duration, double factor);
 
 // A transfer takes as long as its slowest rank makes it.
 class SlowCost final : public fakes::CostModel {
@@ -25,7 +24,7 @@ class SlowCost final : public fakes::CostModel {
 
  private:
   const fakes::CostModel& below_;
-  std::vector<double> factors_;  // by rank
+  std::vector<double> factors_;  // by rank; empty: nothing is slow
 };
 
 }  // namespace rehearse::sim

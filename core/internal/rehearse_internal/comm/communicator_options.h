@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 namespace rehearse::comm {
 
@@ -27,8 +28,8 @@ struct CommunicatorOptions {
   // them.
   bool register_groups = true;
 
-  // Not owned; null: none.
-  CallInterceptor* interceptor = nullptr;
+  // Not owned. Each sees a call in this order, unless one before it skips the call.
+  std::vector<CallInterceptor*> interceptors = {};
 };
 
 }  // namespace rehearse::comm

@@ -5,21 +5,40 @@
 #include <utility>
 #include <vector>
 
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/comm/communicators.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/rank_context_base.h>
+#include <rehearse_internal/job/run_sinks.h>
 #include <rehearse_internal/job/scratch_folders.h>
 #include <rehearse_internal/job/world_groups.h>
 
 namespace rehearse {
 
-// Shared by the contexts of one world.
+// What the contexts of one world share, and what other code on its ranks finds by exec::WorldLocal. The constructor's
+// arguments must outlive it.
 struct WorldServices {
-  comm::Communicators& communicators;
+  // `scratch`: null: RankContext::scratch_folder() makes the folders.
+  WorldServices(exec::RankExecutor& executor, comm::Fabric& fabric, const comm::CommunicatorOptions& options,
+                RunRecord& record, const ShowProgress& show, ScratchFolders* scratch = nullptr);
+
+  // Call this after the run. Leaves in the record what the ranks have not finished, and the remarks about them.
+  void leave() const;
+
   RunRecord& record;
   const ShowProgress& show;
-  ScratchFolders* scratch = nullptr;  // null: RankContext::scratch_folder() makes the folders
-  WorldGroups groups = {};            // for world_group()
+  ScratchFolders* const scratch;
+  KeepMismatches mismatches{record.mismatches};
+  comm::Communicators communicators;
+  WorldGroups groups;  // for world_group()
+  checks::RankRemarks remarks;
+
+ private:
+  const exec::WorldLocal<comm::Communicators>::Lent lent_communicators_{communicators};
+  const exec::WorldLocal<WorldGroups>::Lent lent_groups_{groups};
+  const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks_{remarks};
+  const exec::WorldLocal<compiler::Journal>::Lent lent_journal_{record.journal};
 };
 
 // RankContext for ranks that are fibers, whatever moves their bytes. Construct and destroy it in its rank's fiber.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -41,14 +41,16 @@ class OperatorWatcher {
 // object does nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:
-  // Watchers are called in this order; null pointers are skipped. They must outlive this object.
-  SeenOperators(std::initializer_list<OperatorWatcher*> watchers);
+  using Watchers = std::vector<std::shared_ptr<OperatorWatcher>>;
+
+  // Watchers are called in this order.
+  explicit SeenOperators(Watchers watchers);
   SeenOperators(const SeenOperators&) = delete;
   SeenOperators& operator=(const SeenOperators&) = delete;
   ~SeenOperators();
 
  private:
-  std::vector<OperatorWatcher*> watchers_;
+  Watchers watchers_;
   std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
 };
 

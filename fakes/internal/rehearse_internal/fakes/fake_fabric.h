@@ -85,8 +85,8 @@ class FakeFabric final : public comm::Fabric {
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
-  // Not owned. Null, the initial value: everything moves.
-  void ask_before_moving(MoveInterceptor* interceptor) noexcept { interceptor_ = interceptor; }
+  // Call this at most once. `interceptor` must outlive the fabric's transfers. Without one, everything moves.
+  void ask_before_moving(MoveInterceptor& interceptor) noexcept;
 
   std::size_t pending() const noexcept;
 

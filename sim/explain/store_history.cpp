@@ -1,19 +1,77 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "explain/watched_store.h"
-
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/this_rank.h>
+
+#include "layers/intercepted_store.h"
+#include "layers/layers.h"
 
 namespace rehearse::sim {
 namespace {
+
+// Records what ranks did with the keys of a store, for the report of a failed run: who changed a key last, which keys a
+// rank waited for in vain, and what the store answered to check(). A world has one history. The functions record calls
+// of the current fiber, and ignore calls outside of fibers.
+class StoreHistory final : public StoreInterceptor {
+ public:
+  struct Value {
+    bool operator==(const Value&) const = default;
+
+    std::string text;      // in a form that people can read
+    std::size_t hash = 0;  // of its bytes, because different values may have the same text
+  };
+
+  void before(const StoreCall& call) override;
+  void after(const StoreCall& call) override;
+
+  // Possible causes of the failure, at most three, each with the ranks that it concerns. Must not run in a fiber,
+  // because finding source lines takes locks.
+  std::map<std::string, std::set<int>> notes() const;
+
+ private:
+  struct Change {
+    int rank = -1;
+    exec::CallSite where;
+    Value value;
+    bool is_deletion = false;
+    std::uint64_t number = 0;
+  };
+  struct Answer {
+    std::string key;  // the first of the keys in the call
+    bool there = false;
+    std::uint64_t number = 0;
+  };
+  using Answers = std::map<int, Answer>;  // the last answer to each rank
+
+  void changed(const std::string& key, Value value);
+  // Call it after a compareSet() that left the key with its desired value. Counts as a change only if `value` differs
+  // from the key's last known value.
+  void may_have_changed(const std::string& key, Value value);
+  const Change* set_since(const std::string& key, std::uint64_t since, int but_by) const;
+  std::string of_wait(const std::string& key) const;
+  std::string of_answer(int rank, const exec::CallSite& where, const Answers& answers) const;
+  const std::string* nearest(const std::string& key) const;
+
+  std::map<std::string, Change> changes_;             // the last change of each key
+  std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
+  std::map<exec::CallSite, Answers> answers_;         // by the stack of the call
+  std::set<std::pair<int, std::string>> missed_;      // by rank: keys for which it has waited in vain so far
+  std::uint64_t number_ = 0;
+};
 
 std::string at(const exec::CallSite& site) {
   const auto where = site.describe();
@@ -39,14 +97,11 @@ std::string readable(std::string_view value) {
 
 StoreHistory::Value value_of(std::string_view bytes) { return {readable(bytes), std::hash<std::string_view>()(bytes)}; }
 
-StoreHistory::Value value_of(const std::vector<std::uint8_t>& bytes) {
+StoreHistory::Value value_of(const StoreCall::Value& bytes) {
   return value_of(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-}  // namespace
-
 void StoreHistory::changed(const std::string& key, Value value) {
-  if (!exec::this_rank::is_fiber()) return;
   const int rank = exec::this_rank::rank();
   changes_[key] = {rank, exec::CallSite::capture(), std::move(value), false, ++number_};
   set_[key][rank] = changes_[key];
@@ -57,26 +112,6 @@ void StoreHistory::may_have_changed(const std::string& key, Value value) {
   const bool is_so =
       known == changes_.end() ? value.text.empty() : !known->second.is_deletion && known->second.value == value;
   if (!is_so) changed(key, std::move(value));
-}
-
-void StoreHistory::deleted(const std::string& key) {
-  if (exec::this_rank::is_fiber())
-    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), {}, true, ++number_};
-}
-
-void StoreHistory::checked(const Keys& keys, bool there) {
-  if (!exec::this_rank::is_fiber() || keys.empty()) return;
-  answers_[exec::CallSite::capture()][exec::this_rank::rank()] = {keys.front(), there, ++number_};
-}
-
-void StoreHistory::waits(const Keys& keys) {
-  if (!exec::this_rank::is_fiber()) return;
-  for (const auto& key : keys) missed_.emplace(exec::this_rank::rank(), key);
-}
-
-void StoreHistory::has_waited(const Keys& keys) {
-  if (!exec::this_rank::is_fiber()) return;
-  for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
 }
 
 // Takes the last change that each rank made to the key, and returns the earliest of these that is not before `since`.
@@ -155,79 +190,44 @@ std::map<std::string, std::set<int>> StoreHistory::notes() const {
   return notes;
 }
 
-c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
-  return c10::make_intrusive<WatchedStore>(below()->clone(), history_);
-}
+bool is_wait(const StoreCall& call) { return call.name == "get" || call.name == "multiGet" || call.name == "wait"; }
 
 // If a wait throws, the history keeps its keys as keys for which the rank waited in vain.
-template <class Wait>
-auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wait) {
-  history_->waits(keys);
-  if constexpr (std::is_void_v<decltype(wait())>) {
-    wait();
-    history_->has_waited(keys);
-  } else {
-    auto result = wait();
-    history_->has_waited(keys);
-    return result;
+void StoreHistory::before(const StoreCall& call) {
+  if (!exec::this_rank::is_fiber() || !is_wait(call)) return;
+  for (const auto& key : call.keys) missed_.emplace(exec::this_rank::rank(), key);
+}
+
+void StoreHistory::after(const StoreCall& call) {
+  if (!exec::this_rank::is_fiber() || call.keys.empty()) return;
+  const int rank = exec::this_rank::rank();
+  const auto& key = call.keys.front();
+  if (call.name == "check") answers_[exec::CallSite::capture()][rank] = {key, call.result != 0, ++number_};
+  if (call.name == "append") changed(key, {fmt::format("{} bytes more", call.values.front().size())});
+  if (call.name == "add" && call.amount != 0) changed(key, value_of(std::to_string(call.result)));
+  if (call.name == "deleteKey" && call.result != 0)
+    changes_[key] = {rank, exec::CallSite::capture(), {}, true, ++number_};
+  if (call.name == "compareSet" && call.answers.front() == call.values.front())
+    may_have_changed(key, value_of(call.answers.front()));
+  for (std::size_t i = 0; i < call.keys.size(); ++i) {
+    if (is_wait(call)) missed_.erase({rank, call.keys[i]});
+    if (call.name == "set" || call.name == "multiSet") changed(call.keys[i], value_of(call.values[i]));
   }
 }
 
-void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
-  below()->set(key, value);
-  history_->changed(key, value_of(value));
-}
+class HistoryLayer final : public Layer {
+ public:
+  std::shared_ptr<StoreInterceptor> store_interceptor() override { return history_; }
+  void leave(RunRecord& record) override { record.notes.merge(history_->notes()); }
 
-std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
-                                                   const std::vector<std::uint8_t>& desired) {
-  auto value = below()->compareSet(key, expected, desired);
-  if (value == desired) history_->may_have_changed(key, value_of(value));
-  return value;
-}
+ private:
+  const std::shared_ptr<StoreHistory> history_ = std::make_shared<StoreHistory>();
+};
 
-std::vector<std::uint8_t> WatchedStore::get(const std::string& key) {
-  return waiting({key}, [&] { return below()->get(key); });
-}
+}  // namespace
 
-std::int64_t WatchedStore::add(const std::string& key, std::int64_t amount) {
-  const auto value = below()->add(key, amount);
-  if (amount != 0) history_->changed(key, value_of(std::to_string(value)));
-  return value;
-}
-
-bool WatchedStore::deleteKey(const std::string& key) {
-  const bool was_there = below()->deleteKey(key);
-  if (was_there) history_->deleted(key);
-  return was_there;
-}
-
-bool WatchedStore::check(const std::vector<std::string>& keys) {
-  const bool there = below()->check(keys);
-  history_->checked(keys, there);
-  return there;
-}
-
-void WatchedStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
-  below()->append(key, value);
-  history_->changed(key, {fmt::format("{} bytes more", value.size())});
-}
-
-std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
-  return waiting(keys, [&] { return below()->multiGet(keys); });
-}
-
-void WatchedStore::multiSet(const std::vector<std::string>& keys,
-                            const std::vector<std::vector<std::uint8_t>>& values) {
-  below()->multiSet(keys, values);
-  for (std::size_t i = 0; i < keys.size(); ++i) history_->changed(keys[i], value_of(values[i]));
-}
-
-void WatchedStore::wait(const std::vector<std::string>& keys) {
-  waiting(keys, [&] { below()->wait(keys); });
-}
-
-void WatchedStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
-  waiting(keys, [&] { below()->wait(keys, timeout); });
+std::unique_ptr<Layer> make_store_history(const Ground& ground) {
+  return ground.options.call_sites ? std::make_unique<HistoryLayer>() : nullptr;
 }
 
 }  // namespace rehearse::sim
