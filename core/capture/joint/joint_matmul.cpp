@@ -21,7 +21,7 @@ using SymInts = std::vector<c10::SymInt>;
 // A key above autograd that only Python's tracing uses. In LibTorch, operators fall through it.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PreDispatch;
 
-bool has_symbols(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
+bool has_symbolic_sizes(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
 
 // Like should_fold() in at::native: true if `larger` can become a matrix without a copy, or if the copy pays off in the
 // backward. `larger` has at least three dimensions, `smaller` has one or two.
@@ -85,7 +85,7 @@ at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
 
 at::Tensor symbolic_matmul(const at::Tensor& left, const at::Tensor& right) {
   const bool is_plain = left.dim() <= 2 && right.dim() <= 2;
-  if (is_plain || left.dim() == 0 || right.dim() == 0 || (!has_symbols(left) && !has_symbols(right))) {
+  if (is_plain || left.dim() == 0 || right.dim() == 0 || (!has_symbolic_sizes(left) && !has_symbolic_sizes(right))) {
     return at::native::matmul(left, right);
   }
   const bool second_is_larger = right.dim() > left.dim();

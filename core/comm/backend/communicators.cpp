@@ -38,7 +38,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_p
 }  // namespace
 
 Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
-                             CommunicatorOptions options)
+                             const CommunicatorOptions& options)
     : executor_(executor), world_(std::make_unique<GroupWorld>(executor, fabric, events, sink, options)) {
   executor_.explain_waits_by(this);
 }

@@ -35,7 +35,7 @@ class GroupWorld;
 class Communicators final : public exec::WaitExplainer {
  public:
   Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
-                CommunicatorOptions options = {});
+                const CommunicatorOptions& options = {});
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() override;
