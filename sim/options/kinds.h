@@ -59,13 +59,19 @@ Value<typename Field::Of> parsed(Field field, Form form, const Takes& takes, Par
       return function(argument);
     }
   };
-  const auto set = [=](Target& target, std::string_view text, Spelling spelling) {
+  const auto set = [=, parse = std::move(parse)](Target& target, std::string_view text, Spelling spelling) {
+    using Held = std::remove_reference_t<decltype(field(target))>;
     const auto value = kCall(parse, text, spelling);
     if (!value) return takes.behind(spelling);
-    field(target) = static_cast<std::remove_reference_t<decltype(field(target))>>(*value);
+    if constexpr (std::is_same_v<Held, std::remove_cv_t<decltype(value)>>) {
+      field(target) = value;
+    } else {
+      field(target) = static_cast<Held>(*value);
+    }
     return std::string();
   };
-  const auto printed = [=](const Target& target, Spelling spelling) -> std::vector<std::string> {
+  const auto printed = [=, print = std::move(print)](const Target& target,
+                                                     Spelling spelling) -> std::vector<std::string> {
     const auto& value = field(target);
     std::string text;
     if constexpr (std::is_invocable_v<Print, decltype(value)> ||
@@ -144,7 +150,7 @@ auto choice(Field field, std::vector<std::pair<std::string, T>> choices) {
     }
     return std::nullopt;
   };
-  const auto print = [=](const T& value) -> std::string {
+  const auto print = [choices = std::move(choices)](const T& value) -> std::string {
     for (const auto& [word, of] : choices) {
       if (of == value) return word;
     }

@@ -2,6 +2,7 @@
 #include "options/world_rows.h"
 
 #include <limits>
+#include <utility>
 
 #include <rehearse_internal/sim/seed.h>
 
@@ -77,7 +78,8 @@ std::optional<std::uint64_t> size_of_stack(std::string_view text) {
 template <class Get, class Parse>
 Value<WorldOptions> faults(Get field, std::string takes, Parse parse) {
   Value<WorldOptions> value{Form::texts, takes};
-  value.set = [=](WorldOptions& world, std::string_view text, Spelling spelling) -> std::string {
+  value.set = [=, takes = std::move(takes)](WorldOptions& world, std::string_view text,
+                                            Spelling spelling) -> std::string {
     try {
       field(world).push_back(parse(text));
       return "";
