@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace rehearse::sim {
 namespace {
@@ -123,13 +124,18 @@ std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines) {
 }
 
 std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
-  std::set<int> late;
-  for (const auto& one : waits) {
-    for (const auto& earlier : waits) {
-      const auto& awaited = earlier.waits_for;
-      const bool same_call = earlier.rank != one.rank && earlier.call == one.call && earlier.at < one.at;
-      if (same_call && std::find(awaited.begin(), awaited.end(), one.rank) != awaited.end()) late.insert(one.rank);
+  std::map<std::pair<std::string_view, int>, VirtualTime> first_waits;  // of others for a rank in a call
+  for (const auto& wait : waits) {
+    for (const int awaited : wait.waits_for) {
+      if (awaited == wait.rank) continue;
+      const auto [first, is_first] = first_waits.try_emplace({wait.call, awaited}, wait.at);
+      if (!is_first) first->second = std::min(first->second, wait.at);
     }
+  }
+  std::set<int> late;
+  for (const auto& wait : waits) {
+    const auto first = first_waits.find({wait.call, wait.rank});
+    if (first != first_waits.end() && first->second < wait.at) late.insert(wait.rank);
   }
   return sorted(late);
 }

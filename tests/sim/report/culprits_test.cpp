@@ -3,6 +3,7 @@
 #include "report/writers/culprits.h"
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -259,6 +260,20 @@ TEST(CulpritLine, OfARankThatLeftALoopEarly_CountsItsCalls) {
   report.call_counts = {{"world", "job.cpp:7 in step", {{5, {0, 1}}, {4, {2}}}}};
   EXPECT_EQ(culprit_line(report),
             "culprit: rank 2 at job.cpp:9 in step, after 4 calls from job.cpp:7 in step; ranks 0-1 made 5");
+}
+
+// Ranks times ranks would take minutes.
+TEST(Culprits, OfVeryManyRanks_TakeTimeThatIsLinearInTheRanks) {
+  constexpr int kRanks = 65'536;
+  Report report;
+  report.verdict = Verdict::deadlock;
+  RankLine line;
+  line.doing = "allreduce #7 on group \"world\"";
+  line.waits_for = {0};
+  for (line.rank = 1; line.rank < kRanks; ++line.rank) report.rank_lines.push_back(line);
+  const auto began = std::clock();
+  EXPECT_EQ(culprits_of(report), std::vector<int>{0});
+  EXPECT_LT(std::clock() - began, 5 * CLOCKS_PER_SEC);
 }
 
 // The rank on which a check of the program fails need not be to blame.

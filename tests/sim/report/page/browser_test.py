@@ -295,7 +295,8 @@ class Several(PageTest):
         self.assertIn("DEADLOCK allreduce #7: missing rank 2 fault: crash rank=3 at=allreduce#12 replay: ./lm_ddp replay",
                       rows[0])
         self.assertIn("train.cpp:31 in train_step 6 of 30", rows[0])
-        self.assertIn("<b>replicas</b> differ train.cpp:20 in check 1 of 30 11", rows[1])
+        self.assertIn("<b>replicas</b> differ fault: crash rank=3", rows[1])
+        self.assertIn("train.cpp:20 in check 1 of 30 11", rows[1])
         links = self.page.value("[...document.querySelectorAll('#bugs tbody tr:last-child a')].map((a) => a.href)")
         self.assertEqual(links, [f"file://{setting.folder}/seed%20{seed}/report.html" for seed in (11, 11)])
         self.assertEqual(len(self.page.texts(".seed")), 30)
