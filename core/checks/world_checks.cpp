@@ -2,6 +2,7 @@
 #include <rehearse_internal/checks/world_checks.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -27,6 +28,12 @@ namespace rehearse::checks {
 namespace {
 
 constexpr const char* kAtItsEnd = " at its end";
+
+// The key or name of a model's comparison at its end, as that of a forward.
+std::string without_end(std::string text) {
+  if (const auto end = text.find(kAtItsEnd); end != std::string::npos) text.erase(end, std::strlen(kAtItsEnd));
+  return text;
+}
 
 std::vector<int> all_of(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
@@ -106,11 +113,38 @@ struct WorldChecks::Shown {
   MissedRounds missed;
   std::set<std::string> equal;                  // models whose replicas were equal when they were last compared
   std::map<std::string, std::string> remarked;  // the first difference of each model that is no finding
+  std::map<std::string, StateFinding> suspects;  // by key: what becomes a finding if it lasts until the model's end
+
+  std::optional<StateFinding> judge_unasked(const ReplicaRound& round, std::optional<StateFinding> finding);
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
   }
 };
+
+// Judges a comparison of replicas for which nobody has asked. Replicas may differ on purpose: until the next step, or
+// for good. So a difference that the Reducer alone should have prevented is a finding only if the replicas still differ
+// at the model's end. Others are remarks.
+std::optional<StateFinding> WorldChecks::Shown::judge_unasked(const ReplicaRound& round,
+                                                              std::optional<StateFinding> finding) {
+  const auto key = without_end(round.key), name = without_end(round.name);
+  const bool were_equal = equal.erase(round.key) > 0;
+  if (!finding) {
+    if (!round.is_full()) return std::nullopt;
+    equal.insert(round.key);
+    suspects.erase(key);
+    return std::nullopt;
+  }
+  if (key != round.key) {
+    if (auto suspect = suspects.extract(key)) {
+      remarked.erase(name);
+      return std::move(suspect.mapped());
+    }
+  }
+  if (round.is_judged && were_equal) suspects.try_emplace(key, *finding);
+  remarked.try_emplace(name, finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
+  return std::nullopt;
+}
 
 WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, const LabelOf& label_of)
     : executor_(executor), automatic_(automatic), held_(held), shown_(std::make_unique<Shown>()) {
@@ -134,18 +168,12 @@ void WorldChecks::found(StateFinding finding) {
   findings_.push_back(std::move(finding));
 }
 
-// Returns a finding if the states differ. Replicas may differ on purpose: then notes a remark instead.
+// Returns a finding if the states differ.
 template <class Round>
 std::optional<StateFinding> WorldChecks::judge(const Round& round) {
   auto finding = evaluate(round);
   if constexpr (std::is_same_v<Round, ReplicaRound>) {
-    if (round.is_asked || automatic_.replicas.value_or(false)) return finding;
-    const bool were_equal = shown_->equal.erase(round.key) > 0;
-    if (!finding && round.is_full()) shown_->equal.insert(round.key);
-    if (!finding || (round.is_judged && were_equal)) return finding;
-    shown_->remarked.try_emplace(round.name.substr(0, round.name.find(kAtItsEnd)),
-                                 finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
-    return std::nullopt;
+    if (!round.is_asked && !automatic_.replicas.value_or(false)) return shown_->judge_unasked(round, std::move(finding));
   }
   return finding;
 }

@@ -49,18 +49,27 @@ at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure
 void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
   if (call.title.group->ranks.size() < 2) return;
   auto& rank = ranks_[static_cast<std::size_t>(call.rank)];
-  for (const auto& buffer : call.buffers) rank.since_step = std::max(rank.since_step, buffer.numel);
+  std::int64_t elements = 0;
+  for (const auto& buffer : call.buffers) elements = std::max(elements, buffer.numel);
+  rank.largest_since = std::max(rank.largest_since, elements);
+  rank.sum_since += elements;
+}
+
+void LoneTraining::OfRank::settle() {
+  largest = std::max(largest, std::exchange(largest_since, 0));
+  sum = std::max(sum, std::exchange(sum_since, 0));
 }
 
 void LoneTraining::step(int rank, std::int64_t parameters) {
   auto& of = ranks_[static_cast<std::size_t>(rank)];
-  if (of.steps++ > 0) of.most = std::max(of.most, of.since_step);
-  of.since_step = 0;
+  if (of.steps++ == 0) of.largest_since = of.sum_since = 0;  // calls that make the ranks equal
+  of.settle();
   of.parameters = std::max(of.parameters, parameters);
 }
 
-bool LoneTraining::is_lone(const OfRank& rank) {
-  return rank.steps > 1 && rank.parameters > kFew && std::max(rank.most, rank.since_step) <= kOfMetrics;
+bool LoneTraining::is_lone(OfRank rank) {
+  rank.settle();
+  return rank.steps > 1 && rank.parameters > kFew && rank.largest <= kOfMetrics && rank.sum < rank.parameters;
 }
 
 void LoneTraining::leave_to(checks::RankRemarks& remarks) const {

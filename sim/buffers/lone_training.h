@@ -11,8 +11,9 @@
 namespace rehearse::sim {
 
 // Finds ranks that step optimizers although nothing carries their gradients, or what they have learnt, to other ranks:
-// after a step, no calls of theirs have more than two numbers, such as a loss. Looks at sizes alone, because a
-// program may copy gradients into a buffer, compress them or average parameters instead.
+// no call of theirs has more than two numbers, such as a loss, and all calls between two steps have fewer numbers than
+// the parameters. Looks at sizes alone, because a program may copy gradients into a buffer, compress them or average
+// parameters instead.
 class LoneTraining final : public CallChecker {
  public:
   explicit LoneTraining(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
@@ -28,11 +29,15 @@ class LoneTraining final : public CallChecker {
   struct OfRank {
     std::uint64_t steps = 0;
     std::int64_t parameters = 0;  // of the largest step
-    std::int64_t since_step = 0;  // elements of each call's largest tensor since the last step, in total
-    std::int64_t most = 0;        // the same between any two steps
+    // Elements of each call's largest tensor since the last step.
+    std::int64_t largest_since = 0, sum_since = 0;
+    // The same between any two steps.
+    std::int64_t largest = 0, sum = 0;
+
+    void settle();
   };
 
-  static bool is_lone(const OfRank& rank);
+  static bool is_lone(OfRank rank);
 
   std::vector<OfRank> ranks_;
 };

@@ -114,6 +114,11 @@ std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>
     const auto by_result = sides_of(steps, [](const Write& a, const Write& b) { return a.after == b.after; });
     if (by_result.size() > 1) return {other_outcome(steps, by_result)};
   }
+  if (longest == 0) {
+    return {
+        "no operator was seen that wrote to them: a collective did, or code that bypasses LibTorch's dispatcher. Nobody "
+        "watches what changes an optimizer's options and state"};
+  }
   return {
       "all operators wrote the same on all ranks: a collective wrote the difference, or code that bypasses LibTorch's "
       "dispatcher"};

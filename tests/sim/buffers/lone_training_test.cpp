@@ -79,6 +79,11 @@ TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
   const auto few_at_once = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
     for (at::Tensor row : net.weight.mutable_grad().unbind(0)) ctx.group().allreduce(row)->wait();
   };
+  // 15 numbers, never more than 2 at once
+  const auto by_two = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
+    for (at::Tensor part : net.weight.mutable_grad().view(-1).split(2)) ctx.group().allreduce(part)->wait();
+    for (at::Tensor part : net.bias.mutable_grad().split(2)) ctx.group().allreduce(part)->wait();
+  };
   const auto in_one = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
     auto all = at::cat({net.weight.grad().flatten(), net.bias.grad()});
     ctx.group().allreduce(all)->wait();
@@ -101,6 +106,7 @@ TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
   EXPECT_TRUE(train(partial_results).remarks.empty());
   EXPECT_TRUE(train(each).remarks.empty());
   EXPECT_TRUE(train(few_at_once).remarks.empty());
+  EXPECT_TRUE(train(by_two).remarks.empty());
   EXPECT_TRUE(train(in_one).remarks.empty());
   EXPECT_TRUE(train(weights).remarks.empty());
   EXPECT_TRUE(train(activations).remarks.empty());

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -60,6 +62,55 @@ TEST(DefaultReplicas, ThatOnlyTheReducerChanged_AreAFinding) {
   EXPECT_TRUE(report.headline.starts_with("replicas of \"DDP #1 on group \"world\"\" differ in check #2: "))
       << report.headline;
   EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+}
+
+// Ranks move their parameters for one forward and move them back before the optimizer's step: by noise of their own, or
+// along a gradient of their own data, which no DDP has reduced (sharpness-aware minimization).
+void train_with_moved_parameters(RankContext& ctx, bool restores) {
+  Training training(ctx);
+  training.step();
+  for (int i = 0; i < 3; ++i) {
+    std::vector<at::Tensor> before;
+    {
+      const at::NoGradGuard no_grad;
+      for (auto& parameter : training.net->parameters()) {
+        before.push_back(parameter.clone());
+        parameter.add_(0.01 * (ctx.rank() + 1));
+      }
+    }
+    training.optimizer.zero_grad();
+    training.ddp(at::ones({2, 3}) * (ctx.rank() + 1)).pow(2).mean().backward();
+    const at::NoGradGuard no_grad;
+    for (std::size_t j = 0; restores && j < before.size(); ++j) training.net->parameters()[j].copy_(before[j]);
+    training.optimizer.step();
+  }
+}
+
+TEST(DefaultReplicas, ThatDifferForOneForward_AreOk) {
+  const auto report = run([](RankContext& ctx) { train_with_moved_parameters(ctx, true); }, 2);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(has_remark(report));
+  const auto stays = run([](RankContext& ctx) { train_with_moved_parameters(ctx, false); }, 2);
+  EXPECT_EQ(stays.verdict, Verdict::check_failed) << stays.headline;
+  EXPECT_FALSE(has_remark(stays));
+}
+
+// The finding is that of the last forward after which they were never equal again.
+TEST(DefaultReplicas, ThatWereEqualAgain_NameTheLaterDifference) {
+  const auto report = run(
+      [](RankContext& ctx) {
+        Training training(ctx);
+        for (int i = 0; i < 6; ++i) {
+          const at::NoGradGuard no_grad;
+          if (i == 1 || i == 4) training.net->weight.add_(0.01 * ctx.rank());
+          if (i == 2) training.net->weight.fill_(1);
+          const at::AutoGradMode grad(true);
+          training.step();
+        }
+      },
+      2);
+  EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
+  EXPECT_THAT(report.headline, testing::HasSubstr("differ in check #5: "));
 }
 
 TEST(DefaultReplicas, WithoutChecks_AreNotCompared) {
