@@ -111,8 +111,8 @@ struct WorldChecks::Shown {
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: no operators are watched
   MissedRounds missed;
-  std::set<std::string> equal;                  // models whose replicas were equal when they were last compared
-  std::map<std::string, std::string> remarked;  // the first difference of each model that is no finding
+  std::set<std::string> equal;                   // models whose replicas were equal when they were last compared
+  std::map<std::string, std::string> remarked;   // the first difference of each model that is no finding
   std::map<std::string, StateFinding> suspects;  // by key: what becomes a finding if it lasts until the model's end
 
   std::optional<StateFinding> judge_unasked(const ReplicaRound& round, std::optional<StateFinding> finding);
@@ -173,7 +173,8 @@ template <class Round>
 std::optional<StateFinding> WorldChecks::judge(const Round& round) {
   auto finding = evaluate(round);
   if constexpr (std::is_same_v<Round, ReplicaRound>) {
-    if (!round.is_asked && !automatic_.replicas.value_or(false)) return shown_->judge_unasked(round, std::move(finding));
+    if (!round.is_asked && !automatic_.replicas.value_or(false))
+      return shown_->judge_unasked(round, std::move(finding));
   }
   return finding;
 }

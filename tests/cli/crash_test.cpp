@@ -72,6 +72,22 @@ TEST_F(Crash, EachWayToDie_IsReported) {
   }
 }
 
+// A mistake of Rehearse itself is nobody's in the program.
+TEST_F(Crash, FailedCheckOfRehearse_IsAnInternalErrorWithoutACulprit) {
+  scenario("check");
+  const auto finished = job({"run", "dies.toml", "--quiet", "--json"});
+  EXPECT_EQ(finished.exit_code, 70);
+  const auto report = sim::report_from_json(finished.out);
+  EXPECT_EQ(report.verdict, Verdict::crashed);
+  EXPECT_THAT(report.headline,
+              MatchesRegex("rehearse: internal error at .*job.cpp:[0-9]+: not depth == 1 .*, on rank 2 "
+                           "at [0-9]+ ns of virtual time; this is a bug in Rehearse"));
+  EXPECT_THAT(finished.out, HasSubstr("\"culprits\": []"));
+  EXPECT_EQ(job({"replay", kLog, "--quiet"}).exit_code, 70);
+  EXPECT_THAT(job({"sweep", "dies.toml", "--seeds=1..2", "--keep-going", "--quiet"}).out,
+              StartsWith("FAILED: 2 of 2 seeds, 1 bug\n1. CRASHED, seeds 1, 2: rehearse: internal error at"));
+}
+
 TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   scenario("recursion");
   EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));

@@ -13,6 +13,7 @@
 
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -150,6 +151,7 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time",
   if (by == "abort") std::abort();
   volatile int depth = 0;
   if (by == "recursion") recurse(depth);
+  if (by == "check") REHEARSE_CHECK(depth == 1, 7);
   // An address in the unmapped first page, and not a null pointer, which UndefinedBehaviorSanitizer would report.
   auto* volatile nowhere = reinterpret_cast<volatile int*>(64);
   if (by == "fault") *nowhere = 1;

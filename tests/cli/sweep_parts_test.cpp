@@ -202,7 +202,7 @@ TEST(Junit, IsWellFormedWhateverAProgramSays) {
                               "    <testcase classname=\"job\" name=\"seed 1\" time=\"0.250\"/>\n"
                               "    <testcase classname=\"job\" name=\"seed 2\" time=\"1.000\">\n"
                               "      <failure type=\"RANK FAILED\" message=\"rank 0: a &lt; b &amp;&amp; "
-                              "&quot;c&quot; \xEF\xBF\xBD\xEF\xBF\xBD&gt;\">RANK FAILED: rank 0: a &lt; b"));
+                              "&quot;c&quot; \\x01\\xff&gt;\">RANK FAILED: rank 0: a &lt; b"));
   EXPECT_THAT(text, HasSubstr("</failure>\n    </testcase>\n  </testsuite>\n</testsuites>\n"));
 }
 

@@ -29,9 +29,11 @@ class CheckLine {
   std::string_view text() const noexcept { return {text_.data(), used_}; }
 
  private:
-  std::array<char, 1024> text_;
+  std::array<char, 1024> text_{};
   std::size_t used_ = 0;
 };
+
+constinit CheckLine g_line{};
 
 template <class Value>
 void add_value(CheckLine& line, const Value& value) noexcept {
@@ -62,7 +64,7 @@ std::string_view take_name(std::string_view& names) noexcept {
 }  // namespace
 
 void check_failed(const CheckText& check, std::initializer_list<CheckedValue> values) noexcept {
-  CheckLine line;
+  auto& line = g_line;
   line.add("rehearse: internal error at {}:{}: not {}", check.file, check.line, check.condition);
   auto names = check.names;
   for (const char* before = " ("; const CheckedValue& value : values) {
@@ -75,9 +77,12 @@ void check_failed(const CheckText& check, std::initializer_list<CheckedValue> va
   } else {
     line.add(", outside of ranks");
   }
-  line.add("; this is a bug in Rehearse\n");
+  line.add("; this is a bug in Rehearse");
   write_at_once(STDERR_FILENO, line.text().data(), line.text().size());
+  write_at_once(STDERR_FILENO, "\n", 1);
   std::abort();
 }
+
+std::string_view failed_check() noexcept { return g_line.text(); }
 
 }  // namespace rehearse::exec

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/stack_fault.h>
 #include <rehearse_internal/sim/fault_firings.h>
@@ -71,6 +72,7 @@ void note_crash(CrashRecord& crash, int signal) noexcept {
   crash.rank = owner.rank;
   crash.at_ns = owner.at.time_since_epoch().count();
   crash.signal = signal;
+  put(crash.failed_check, exec::failed_check());
   // Last, because the walk along a damaged stack may never end.
   crash.frames = exec::CallSite::capture_to(crash.addresses);
 }

@@ -61,10 +61,14 @@ struct CrashRecord {
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
   std::array<FiredFault, 32> faults{};
-  std::array<char, 256> call{};  // the call that blocks the rank, such as "connect()"; empty: none, or unknown
+  std::array<char, 512> failed_check{};  // of Rehearse itself; empty: none
+  std::array<char, 256> call{};          // the call that blocks the rank, such as "connect()"; empty: none, or unknown
 };
 
 using SharedCrashRecord = Shared<CrashRecord>;
+
+// True if Rehearse itself is to blame.
+inline bool is_internal(const CrashRecord& crash) noexcept { return crash.failed_check.front() != '\0'; }
 
 // Async-signal-safe.
 void note_crash(CrashRecord& crash, int signal) noexcept;

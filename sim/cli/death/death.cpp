@@ -64,6 +64,7 @@ std::string killed_headline(const Arguments& arguments, const CrashRecord& crash
 }
 
 std::string crash_headline(const CrashRecord& crash, const std::string& manner) {
+  if (is_internal(crash)) return crash.failed_check.data();
   if (crash.overflowed_stack_bytes != 0) {
     return fmt::format(
         "rank {} overflowed its stack of {} KiB, and ended the process by {}; raise `stack` under [world]", crash.rank,
@@ -82,7 +83,8 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   if (crash.rank < 0) return report;
   const std::string call = crash.call.data();
   if (verdict == Verdict::crashed) {
-    report.rank_lines.push_back(line_of(crash, RankOutcome::failed, signal_text(crash.signal)));
+    report.rank_lines.push_back(
+        line_of(crash, is_internal(crash) ? RankOutcome::stopped : RankOutcome::failed, signal_text(crash.signal)));
   } else {
     report.rank_lines.push_back(line_of(crash, call.empty() ? RankOutcome::stopped : RankOutcome::blocked, call));
   }

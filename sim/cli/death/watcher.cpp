@@ -14,6 +14,7 @@
 
 #include "cli/death/signals.h"
 #include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {
@@ -32,7 +33,8 @@ int g_codes = -1;
     const bool said = read_whole(deaths, &word, sizeof word);
     if (said && word == Word::lives_on) _exit(0);
     // Without a message, the process ended in a way that left it no time, so nobody waits for the code.
-    const int code = tell(crash);
+    int code = tell(crash);
+    if (is_internal(crash)) code = kExitInternal;
     if (said) write_whole(codes, &code, sizeof code);
   } catch (const std::exception& error) {
     Console::error(std::string(error.what()) + "\n");

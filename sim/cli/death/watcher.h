@@ -21,7 +21,8 @@ namespace rehearse::cli {
 // (end_at_second_interrupt()) and end_early() end the process at once, but with a report. Only one may exist at a time.
 class Watcher {
  public:
-  // Runs in the second process with the crash record. Returns the exit code of the process that dies.
+  // Runs in the second process with the crash record. Returns the exit code of the process that dies,
+  // which is another one if a check of Rehearse itself has failed.
   using Tell = std::function<int(const CrashRecord& crash)>;
 
   explicit Watcher(const Tell& tell);  // throws std::system_error

@@ -14,6 +14,7 @@
 #include "cli/terminal/console.h"
 #include "record/output_file.h"
 #include "report/writers/json.h"
+#include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
 namespace {
@@ -60,7 +61,7 @@ Counts counts_of(const SeedResults& results) {
 std::string failure_element(const Report& report) {
   const auto* const kind = report.verdict == Verdict::crashed ? "error" : "failure";
   return fmt::format("      <{} type=\"{}\" message=\"{}\">{}</{}>\n", kind, to_string(report.verdict),
-                     escaped(report.headline), escaped(sim::to_text(report)), kind);
+                     escaped(sim::visible(report.headline)), escaped(sim::to_text(report)), kind);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ std::string colored(std::string_view word, bool good, bool color) {
 std::string bug_text(const Bug& bug, std::size_t number) {
   auto text = fmt::format("{}. {}, {}: {}\n", number, to_string(bug.first->verdict), seeds_text(bug.seeds),
                           sim::visible(bug.first->headline));
-  for (const auto& part : bug.culprit) text += fmt::format("     {}\n", part);
-  for (const auto& fault : fired_faults(*bug.first)) text += fmt::format("     fault: {}\n", fault);
+  for (const auto& part : bug.culprit) text += fmt::format("     {}\n", sim::visible(part));
+  for (const auto& fault : fired_faults(*bug.first)) text += fmt::format("     fault: {}\n", sim::visible(fault));
   if (!bug.first->files.empty()) text += fmt::format("     files: {}\n", fmt::join(bug.first->files, ", "));
   return text;
 }

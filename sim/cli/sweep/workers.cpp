@@ -43,7 +43,8 @@ std::string last_line(const std::string& text) {
 std::string headline(const SweepSetup& setup, std::optional<int> status, const CrashRecord& crash, int printed) {
   if (!status) return killed_headline(setup.arguments, crash);
   const auto said = last_line(contents(printed));
-  return crash_headline(crash, manner(*status)) + (said.empty() ? "" : "; its last words: " + said);
+  return crash_headline(crash, manner(*status)) +
+         (said.empty() || is_internal(crash) ? "" : "; its last words: " + said);
 }
 
 // Writes the report on a seed whose worker died with `status` (as waitpid() gives it) or, for an empty status, was

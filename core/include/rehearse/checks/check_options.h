@@ -35,8 +35,8 @@ enum class Draws {
 // reduces.
 struct AutomaticChecks {
   // The parameters are the same on all ranks, and so are the buffers if the DistributedDataParallel broadcasts them.
-  // nullopt: forwards and ends are compared, too, but a difference is only a remark, because it may be on purpose. It is
-  // a finding nevertheless if the replicas were equal in one forward and differ in the next and at the end, and the
+  // nullopt: forwards and ends are compared, too, but a difference is only a remark, because it may be on purpose. It
+  // is a finding nevertheless if the replicas were equal in one forward and differ in the next and at the end, and the
   // Reducer itself has all-reduced all gradients between these forwards: without no_sync(), join() and a communication
   // hook of the program.
   std::optional<bool> replicas = {};

@@ -62,4 +62,7 @@ class CheckedValue {
 [[noreturn, gnu::cold, gnu::noinline]] void check_failed(const CheckText& check,
                                                          std::initializer_list<CheckedValue> values) noexcept;
 
+// The line that check_failed() has written, without its end; empty while no check has failed. Async-signal-safe.
+std::string_view failed_check() noexcept;
+
 }  // namespace rehearse::exec
