@@ -2,18 +2,37 @@
 #include "group_registry.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <tuple>
 
+#include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "comm/agree/creation_calls.h"
 #include "comm/agree/group_arguments.h"
 #include "comm/agree/wording.h"
-#include "creation_observer.h"
 #include "group_world.h"
 
 namespace rehearse::comm {
 namespace {
+
+// Describes a rank that waits in a new_group() on which the ranks disagree.
+class CreationObserver final : public exec::Observer {
+ public:
+  CreationObserver(const CreationCalls& calls, std::size_t index, int rank)
+      : calls_(calls), index_(index), rank_(rank) {}
+
+ private:
+  exec::Wait describe() const override {
+    const auto call = new_group_title(index_);
+    return {disagreeing(call), call, calls_.vote().disagreeing_ranks(rank_), false, exec::Wait::Kind::call};
+  }
+
+  const CreationCalls& calls_;
+  const std::size_t index_;
+  const int rank_;
+};
 
 // The description that c10d gives to a group that new_group() makes.
 std::string description_of(std::string_view name) { return std::string(name.empty() ? "undefined" : name); }

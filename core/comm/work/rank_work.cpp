@@ -12,14 +12,37 @@
 #include <rehearse/exec/observer.h>
 #include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "exec/fiber/prefetch.h"
-#include "work_errors.h"
 #include "work_observer.h"
 
 namespace rehearse::comm {
 namespace {
+
+// The error of a rank whose work has not ended after `limit`. `waiting` describes the blocked call.
+TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting) {
+  const auto wait = waiting.wait();
+  const auto& missing = wait.waits_for;
+  const auto why = missing.empty() ? std::string("all ranks have called it, but the transfer takes longer")
+                                   : "missing " + describe_ranks(missing);
+  return {fmt::format("{}: Timed out waiting {}ms of {}; {}", wait.call, limit.count(),
+                      exec::kind_of_time(work.owner()->executor().clock()), why),
+          work.group().name, work.getSequencenumber(), missing};
+}
+
+// Throws the failure of a work. Creates a timeout error anew instead of rethrowing it, so that reports know where the
+// rank waited.
+[[noreturn]] void throw_failure(const std::exception_ptr& failure, bool timed_out) {
+  if (!timed_out) std::rethrow_exception(failure);
+  try {
+    std::rethrow_exception(failure);
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(error);
+  }
+}
 
 // A scheduling point while the work is incomplete.
 void poll_for_the_end(const RankWork& work) {
@@ -29,6 +52,14 @@ void poll_for_the_end(const RankWork& work) {
 }
 
 }  // namespace
+
+std::shared_ptr<c10d::WorkInfo> WorkRecord::info(c10d::OpType type, std::uint64_t sequence) const {
+  using Clock = std::chrono::steady_clock;
+  const auto at = [](VirtualTime time) {
+    return Clock::time_point(std::chrono::duration_cast<Clock::duration>(time.time_since_epoch()));
+  };
+  return std::make_shared<c10d::WorkInfo>(type, sequence, at(started_), at(ended_), duration());
+}
 
 RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type)
     : c10d::Work(rank, type), owner_(std::move(owner)) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,71 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/made_call.h"
-#include "comm/work/pending_match.h"
 #include "comm/work/work_futures.h"
 #include "comm/work/work_owner.h"
-#include "comm/work/work_record.h"
 #include "comm/work/work_waiters.h"
 
 namespace rehearse::comm {
+
+// The times at which a work began and ended. Also writes them into the event of its call, as long as the event log
+// keeps the event.
+class WorkRecord {
+ public:
+  // `event`: null if the call is not recorded.
+  void open(Event* event) noexcept {
+    REHEARSE_CHECK(!is_open(), id_);
+    event_ = event;
+    if (event != nullptr) id_ = event->record_id;
+  }
+
+  bool is_open() const noexcept { return id_ != Event::kNotRecorded; }
+  std::uint64_t id() const noexcept { return id_; }  // record_id of the call's event
+
+  // Null if the call is not recorded, or if a later call has taken the event's place.
+  Event* event() const noexcept { return event_ != nullptr && event_->record_id == id_ ? event_ : nullptr; }
+
+  void start(VirtualTime now) noexcept {
+    REHEARSE_CHECK(now >= started_, id_);
+    started_ = now;
+    if (auto* const event = this->event()) event->time_started = now;
+  }
+  void complete(VirtualTime now) noexcept {
+    ended_ = now;
+    if (auto* const event = this->event()) event->time_ended = now;
+  }
+  void fail(VirtualTime now) noexcept {
+    complete(now);
+    if (auto* const event = this->event()) event->failed = 1;
+  }
+
+  VirtualTime ended() const noexcept { return ended_; }
+  VirtualDuration duration() const noexcept { return ended_ - started_; }
+
+  // The argument of a completion hook.
+  std::shared_ptr<c10d::WorkInfo> info(c10d::OpType type, std::uint64_t sequence) const;
+
+ private:
+  Event* event_ = nullptr;
+  std::uint64_t id_ = Event::kNotRecorded;  // identifies the event, because a later event may have overwritten it
+  VirtualTime started_{};
+  VirtualTime ended_{};
+};
+
+class RankWork;
+
+// The match to which an incomplete work belongs: its collective, its matched pair, or the queues of sends and receives.
+class PendingMatch {
+ public:
+  virtual ~PendingMatch() = default;
+  virtual std::string describe(const RankWork& work) const = 0;
+  virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
+  // The work has reached its time limit: fails it, by RankWork::time_out(). A collective also fails the rank's later
+  // barriers. A matched pair also fails the peer's call.
+  virtual void expire(RankWork& work) = 0;
+  // The work leaves the match. Unless all ranks of the collective, or the peer, have arrived, the other ranks will now
+  // wait for its rank in vain.
+  virtual void withdraw(RankWork& work) = 0;
+};
 
 class RankWork;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/matcher/short_message_log.h"
+#include "comm/matcher/services.h"
 
 #include <algorithm>
-#include <utility>
 
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/title.h>
 
 namespace rehearse::comm {
@@ -33,6 +35,40 @@ std::vector<ShortMessages> ShortMessageLog::messages() const {
   std::vector<ShortMessages> all;
   for (const auto* const kind : kinds) all.push_back(kind->messages);
   return all;
+}
+
+void Mismatches::fail(const Mismatch& mismatch) {
+  const auto text = to_string(mismatch);
+  report(mismatch);
+  executor_.stop(text);
+  throw MismatchError(text, mismatch.group, mismatch.sequence, {mismatch.first.rank, mismatch.second.rank});
+}
+
+void Habits::went_on(int rank, const std::string& group, const std::string& call) {
+  remarks_[fmt::format(
+               "went on with group \"{}\" after {} had timed out: Gloo and NCCL refuse all later calls of the group",
+               group, call)]
+      .insert(rank);
+}
+
+void Habits::shares_with_threads(int rank, const std::string& group, bool race) {
+  const auto text = fmt::format(
+      "collectives on group \"{}\" come from several threads: unless the program orders them, give each thread a group "
+      "of its own",
+      group);
+  if (race) {
+    raced_groups_.insert(group);
+    notes_.erase(text);
+    remarks_[text].insert(rank);
+  } else if (!remarks_.contains(text)) {
+    notes_[text].insert(rank);
+  }
+}
+
+void Habits::labels_differ(int sender, const std::string& group, const std::string& send, const std::string& recv) {
+  if (!groups_with_two_labels_.insert(group).second) return;
+  notes_[fmt::format("{} was received under label \"{}\", the first message of the group with two labels", send, recv)]
+      .insert(sender);
 }
 
 }  // namespace rehearse::comm
