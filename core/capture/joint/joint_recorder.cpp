@@ -2,6 +2,7 @@
 #include "capture/joint/joint_recorder.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <ATen/SequenceNumber.h>
@@ -9,6 +10,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <rehearse/graph/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/graph/operators.h>
 #include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/sym_node.h>
@@ -17,6 +19,22 @@
 
 namespace rehearse::capture {
 namespace {
+
+bool holds_fake_tensor(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && is_fake(value.toTensor());
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto& returns = schema.returns();
+  return !schema.is_mutable() && !returns.empty() && returns.front().alias_info() != nullptr;
+}
+
+bool is_arithmetic(const graph::Node& node) {
+  if (node.op() != graph::Op::CallFunction) return false;
+  const std::string_view target = node.target();
+  return target.starts_with("_operator.") || target.starts_with("torch.sym_") ||
+         target.starts_with("torch.ops.aten.sym_");
+}
 
 constexpr std::string_view kAssertScalar = "torch.ops.aten._assert_scalar.default";
 
@@ -30,6 +48,58 @@ graph::ValueMeta meta_of_value(const c10::IValue& value) {
 }
 
 }  // namespace
+
+bool ZeroTensors::has(const c10::IValue& value) const {
+  return holds_fake_tensor(value) && zeros_.contains(fake_id(value.toTensor()));
+}
+
+// Notes the results of operators for which LibTorch has kernels for ZeroTensors. Other operators turn ZeroTensors into
+// zeros in memory.
+void ZeroTensors::note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                       c10::ArrayRef<c10::IValue> results) {
+  if (results.size() != 1 || !holds_fake_tensor(results[0])) return;
+  const std::uint64_t result = fake_id(results[0].toTensor());
+  const std::string& name = op.schema().name();
+  if (name == "aten::_efficientzerotensor") {
+    zeros_.insert(result);
+    return;
+  }
+  if (zeros_.empty()) return;
+  bool is_zero = false;
+  if (name == "aten::mul") {
+    is_zero = has(arguments[0]) || has(arguments[1]);
+  } else if (name == "aten::add" || name == "aten::add_" || name == "aten::sub") {
+    is_zero = has(arguments[0]) && has(arguments[1]);
+  } else if (name == "aten::div" || is_view(op.schema())) {
+    is_zero = !arguments.empty() && has(arguments[0]);
+  }
+  if (is_zero) {
+    zeros_.insert(result);
+  } else {
+    zeros_.erase(result);
+  }
+}
+
+c10::OperatorHandle ZeroTensors::callable(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) const {
+  const c10::FunctionSchema& schema = op.schema();
+  if (schema.name() != "aten::add_" || schema.overload_name() != "Tensor" || !has(arguments[0])) return op;
+  return c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
+}
+
+graph::Argument NumbersOfGraph::of(const graph::Argument& argument) {
+  return map_nodes(argument, [this](const graph::Node& node) -> graph::Argument { return of(node); });
+}
+
+graph::Node& NumbersOfGraph::of(const graph::Node& node) {
+  if (const auto known = nodes_.find(&node); known != nodes_.end()) return *known->second;
+  if (!is_arithmetic(node)) throw graph::GraphError(node.name(), "", "has no value in the joint graph");
+  graph::List arguments;
+  for (const graph::Argument& argument : node.args()) arguments.push_back(of(argument));
+  graph::Node& copy = joint_.graph().call_function(node.target(), std::move(arguments));
+  copy.meta() = node.meta();
+  bind(node, copy);
+  return copy;
+}
 
 bool is_tensor(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
 

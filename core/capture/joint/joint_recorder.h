@@ -8,14 +8,53 @@
 #include <unordered_set>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
 #include <rehearse/graph/graph_module.h>
 #include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/expression_nodes.h"
-#include "capture/joint/numbers_of_graph.h"
-#include "capture/joint/zero_tensors.h"
 
 namespace rehearse::capture {
+
+// Notes which fakes will be ZeroTensors when the graph runs. The gradient of sgn() is one: it has no memory. Autograd
+// adds another gradient to it out of place, but adds two ordinary gradients in place. A fake does not show the
+// difference.
+class ZeroTensors {
+ public:
+  void note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
+  // The operator to record for a call of `op`: `op` itself, or add() in place of add_() if that would write to a
+  // ZeroTensor.
+  c10::OperatorHandle callable(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) const;
+
+ private:
+  bool has(const c10::IValue& value) const;
+
+  std::unordered_set<std::uint64_t> zeros_;  // by fake_id()
+};
+
+// Maps numbers of the captured graph to nodes of its joint graph. While the captured graph runs on fakes, the facts
+// that it states are assumed. So the value of a stated condition such as `u0 <= 5` is known: it is true. The joint
+// graph must still compute the condition, so the condition has a node here, too.
+class NumbersOfGraph {
+ public:
+  explicit NumbersOfGraph(graph::GraphModule& joint) : joint_(joint) {}
+
+  // Declares that `node` of the captured graph has the value of `joint`.
+  void bind(const graph::Node& node, graph::Node& joint) { nodes_.insert_or_assign(&node, &joint); }
+
+  // Translates an argument of a node of the captured graph, using arithmetic on bound nodes. Throws GraphError if that
+  // is not possible.
+  graph::Argument of(const graph::Argument& argument);
+
+ private:
+  graph::Node& of(const graph::Node& node);
+
+  graph::GraphModule& joint_;
+  std::unordered_map<const graph::Node*, graph::Node*> nodes_;
+};
 
 // True for a defined tensor.
 bool is_tensor(const c10::IValue& value);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +18,43 @@
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/recording/graph_builder.h"
-#include "capture/trace/recording/tensor_states.h"
 #include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
+
+// The state of real tensors besides their data: whether they require grad, their gradients and hooks. C++ code changes
+// it immediately and without an operator, so no graph could repeat the change.
+class TensorStates {
+ public:
+  // Saves the tensor's current state. `name` is for messages. Further calls for the same tensor do nothing.
+  void note(const at::Tensor& tensor, const std::string& name);
+  // Notes a tensor that the code reached without getting it as an argument. check() throws if it is the gradient of
+  // another noted tensor.
+  void note_found(const at::Tensor& tensor) { found_.insert(tensor.unsafeGetTensorImpl()); }
+
+  // Throws NotCapturable for the first tensor whose state has changed or whose gradient the code uses.
+  void check() const;
+  // True if a tensor began or ceased to require grad. No graph can repeat that change between two of its nodes.
+  bool requires_grad_changed() const;
+  // Restores the saved state, because the code will run again. Hooks stay, and so do histories.
+  void restore();
+  // Saves the current state again: what ran in between was not captured code.
+  void renew();
+
+ private:
+  struct State {
+    at::Tensor tensor;
+    std::string name;
+    bool requires_grad = false;
+    at::Tensor gradient = {};
+    std::size_t hooks = 0;
+  };
+  static void renew(State& state);
+
+  std::vector<State> states_;
+  std::unordered_set<const c10::TensorImpl*> known_;
+  std::unordered_set<const c10::TensorImpl*> found_;
+};
 
 // The tensors that the graph does not compute, each with its fake: the user's inputs, and real tensors that the code
 // uses (parameters, buffers, others). Each gets a placeholder at its first use.

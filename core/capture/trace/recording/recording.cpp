@@ -1,18 +1,146 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recording/recording.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <utility>
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/parallel/sharded_units.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/fake/call/tensors_in.h"
-#include "capture/trace/operators/passing_memory.h"
+#include "graph/ir/targets.h"
+#include "graph/text/enum_names.h"
 
 namespace rehearse::capture {
+namespace {
+
+// FullyShardedDataParallel frees and refills this memory between operators, so its size during the capture means
+// nothing.
+void refuse_sharded(const at::Tensor& real, const exec::CallSite& where) {
+  const auto* const units = parallel::ShardedUnits::current();
+  const auto* const parameter = units != nullptr ? units->find(real.storage().unsafeGetStorageImpl()) : nullptr;
+  if (parameter == nullptr) return;
+  throw NotCapturable(fmt::format("the function asks for the storage of parameter \"{}\" of {}, which "
+                                  "FullyShardedDataParallel frees and fills",
+                                  parameter->name, units->text_of(parameter->unit)),
+                      "Ask for its sizes.", where);
+}
+
+// True if the address lies in the static data of the program or of a loaded library.
+bool is_static(const void* address) {
+  Dl_info info = {};
+  return dladdr(address, &info) != 0;
+}
+
+// True if a real tensor does not own its memory, as after from_blob() without a deleter. Such memory may be gone when
+// the captured graph runs, although the tensor lives on. False for the memory of static variables and of devices.
+bool has_passing_memory(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided || !tensor.has_storage()) return false;
+  const c10::DataPtr& memory = tensor.storage().data_ptr();
+  const bool is_borrowed = memory.get() != nullptr && memory.get_context() == nullptr;
+  return is_borrowed && tensor.device().is_cpu() && !is_static(memory.get());
+}
+
+}  // namespace
+
+void ModeNodes::begin() {
+  grad_enabled_ = outer_grad_enabled_ = at::GradMode::is_enabled();
+  for (Device& device : devices_) device.outside = current(device.type);
+}
+
+void ModeNodes::sync() {
+  if (grad_enabled_ != at::GradMode::is_enabled()) {
+    grad_enabled_ = !grad_enabled_;
+    graph_.call(std::string(graph::kSetGradEnabled), {grad_enabled_});
+  }
+  for (Device& device : devices_) sync(device);
+}
+
+void ModeNodes::leave() {
+  for (Device& device : devices_) exit_until(device, 0);
+  if (grad_enabled_ == outer_grad_enabled_) return;
+  grad_enabled_ = outer_grad_enabled_;
+  graph_.call(std::string(graph::kSetGradEnabled), {grad_enabled_});
+}
+
+bool ModeNodes::has_own_autocast() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return current(device.type) != device.outside; });
+}
+
+ModeNodes::Autocast ModeNodes::current(c10::DeviceType type) {
+  const bool enabled = at::autocast::is_autocast_enabled(type);
+  // The dtype has no meaning while autocast is off.
+  return {enabled, enabled ? at::autocast::get_autocast_dtype(type) : c10::ScalarType::Undefined};
+}
+
+void ModeNodes::sync(Device& device) {
+  const Autocast now = current(device.type);
+  auto& regions = device.regions;
+  if (now == (regions.empty() ? device.outside : regions.back().state)) return;
+  // If the new state is that of an outer region or of the caller, leaves the inner regions; else enters a new region.
+  const auto outer =
+      std::find_if(regions.rbegin(), regions.rend(), [&](const Region& region) { return region.state == now; });
+  if (outer == regions.rend() && now != device.outside) {
+    graph::Node& enter =
+        graph_.call(std::string(graph::kEnterAutocast), {graph::name_of(c10::Device(device.type)),
+                                                         now.enabled ? graph::Argument(now.dtype) : graph::Argument(),
+                                                         now.enabled, at::autocast::is_autocast_cache_enabled()});
+    regions.push_back({&enter, now});
+    return;
+  }
+  exit_until(device, static_cast<std::size_t>(regions.rend() - outer));
+}
+
+void ModeNodes::exit_until(Device& device, std::size_t kept) {
+  while (device.regions.size() > kept) {
+    graph_.call(std::string(graph::kExitAutocast), {*device.regions.back().enter});
+    device.regions.pop_back();
+  }
+}
+
+bool StorageSizes::was_resized(const at::Tensor& fake) const {
+  const auto* const storage = fake.storage().unsafeGetStorageImpl();
+  return std::any_of(resized_.begin(), resized_.end(),
+                     [&](const c10::Storage& each) { return each.unsafeGetStorageImpl() == storage; });
+}
+
+void StorageSizes::note_resized(const at::Tensor& fake) {
+  if (!was_resized(fake)) resized_.push_back(fake.storage());
+}
+
+Inputs::Source* StorageSizes::source_with_storage(const at::Tensor& fake) {
+  if (Inputs::Source* const own = inputs_.find(fake_id(fake))) return own;
+  Inputs::Source* found = nullptr;
+  inputs_.for_each([&](const at::Tensor& input, const at::Tensor&) {
+    if (found == nullptr && share_storage(input, fake)) found = inputs_.find(fake_id(input));
+  });
+  return found;
+}
+
+c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake, const exec::CallSite& where) {
+  Inputs::Source* const source = was_resized(fake) ? nullptr : source_with_storage(fake);
+  if (source == nullptr || source->input.is_made_inside || !source->real.has_storage()) {
+    return fake.storage().sym_nbytes();
+  }
+  refuse_sharded(source->real, where);
+  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // an input, so a guard checks it
+  const auto bytes = static_cast<std::int64_t>(source->real.storage().nbytes());
+  const bool is_full = bytes_of_elements(spec_of(source->real)) == bytes;
+  asked_.push_back({source->real, is_full ? std::nullopt : std::optional(bytes)});
+  if (!is_full) return bytes;
+  source->fake.sym_sizes();  // marks the sizes as read, because the answer depends on them
+  return bytes_of_elements(spec_of(source->fake));
+}
 
 using graph::Node;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -14,22 +15,103 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/Storage.h>
+#include <c10/core/SymInt.h>
 
 #include <rehearse/capture/captured_graph.h>
 #include <rehearse/capture/forward_capture.h>
+#include <rehearse/exec/call_site.h>
 #include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/recording/graph_builder.h"
 #include "capture/trace/recording/inputs.h"
-#include "capture/trace/recording/mode_nodes.h"
 #include "capture/trace/recording/segment_cutter.h"
-#include "capture/trace/recording/storage_sizes.h"
 #include "capture/trace/recording/traced_values.h"
 #include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
+
+// Records changes of grad mode and autocast as nodes. Code changes these modes with guards; sync() notices the change
+// before the next operator.
+class ModeNodes {
+ public:
+  explicit ModeNodes(GraphBuilder& graph) : graph_(graph) {}
+
+  // While it lives, sync() assumes that grad mode is already off in the graph, and adds no node that switches it off.
+  // The nodes that are recorded meanwhile will run in a backward, where grad mode is off.
+  class WithoutGradMode {
+   public:
+    explicit WithoutGradMode(ModeNodes& modes) : modes_(modes), before_(std::exchange(modes.grad_enabled_, false)) {}
+    WithoutGradMode(const WithoutGradMode&) = delete;
+    WithoutGradMode& operator=(const WithoutGradMode&) = delete;
+    ~WithoutGradMode() { modes_.grad_enabled_ = before_; }
+
+   private:
+    ModeNodes& modes_;
+    const bool before_;
+  };
+
+  // Takes the current modes as the caller's, which need no node.
+  void begin();
+  // Adds nodes that switch the graph's modes to the current ones.
+  void sync();
+  // Adds nodes that switch the graph's modes back to the caller's. The next sync() sets the code's modes again.
+  void leave();
+  // True if the current autocast differs from the caller's.
+  bool has_own_autocast() const;
+
+ private:
+  struct Autocast {
+    bool enabled = false;
+    c10::ScalarType dtype = c10::ScalarType::Undefined;
+    bool operator==(const Autocast&) const = default;
+  };
+  struct Region {
+    graph::Node* enter;
+    Autocast state;
+  };
+  struct Device {
+    c10::DeviceType type;
+    Autocast outside = {};
+    std::vector<Region> regions = {};  // entered, innermost last
+  };
+
+  static Autocast current(c10::DeviceType type);
+  void sync(Device& device);
+  void exit_until(Device& device, std::size_t kept);
+
+  GraphBuilder& graph_;
+  bool grad_enabled_ = true;  // in the graph
+  bool outer_grad_enabled_ = true;
+  std::array<Device, 2> devices_ = {Device{c10::DeviceType::CPU}, Device{c10::DeviceType::CUDA}};
+};
+
+class StorageSizes {
+ public:
+  explicit StorageSizes(Inputs& inputs) : inputs_(inputs) {}
+
+  // The bytes of the fake's storage. If a tensor from outside of the graph has this storage, notes the answer, so that
+  // a guard can check it. The answer is then an expression over the sizes of that tensor if the storage ends with the
+  // tensor's last element, else a plain number. Throws NotCapturable for a sharded parameter. `where`: the place for
+  // that error.
+  c10::SymInt bytes_of(const at::Tensor& fake, const exec::CallSite& where);
+  // Call it when captured code has resized the storage: from now on, bytes_of() returns the size of the fake's storage.
+  void note_resized(const at::Tensor& fake);
+
+  const std::vector<StorageFact>& asked() const noexcept { return asked_; }
+
+ private:
+  bool was_resized(const at::Tensor& fake) const;
+  Inputs::Source* source_with_storage(const at::Tensor& fake);
+
+  Inputs& inputs_;
+  std::vector<c10::Storage> resized_;
+  std::vector<StorageFact> asked_;
+};
 
 // The recording of a capture so far: its parts, and the node, fake or number that stands for each value that the code
 // uses.
