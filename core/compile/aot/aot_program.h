@@ -1,20 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
 #include <rehearse/graph/interpreter.h>
 #include <rehearse_internal/capture/joint_graph.h>
 #include <rehearse_internal/capture/joint_partition.h>
 
-#include "compile/aot/aot_backward.h"
-
 namespace rehearse::compiler {
+
+// A backward recorded for tangents of certain forms (memory layouts, see capture::TangentForm).
+struct AotBackward {
+  graph::Interpreter graph;
+  // Indices of the saved values (tensors, then numbers) that the backward takes as inputs. After them it takes a
+  // tangent for each of `tangents`.
+  std::vector<std::size_t> saved;
+  std::vector<capture::Tangent> tangents;
+  std::vector<std::vector<std::size_t>> gradient_tangents;  // see JointPartition
+};
+
+// A captured piece, kept so that it can be captured again.
+struct CapturedPart {
+  std::shared_ptr<graph::GraphModule> module;
+  std::vector<c10::IValue> example_inputs;  // fakes that nothing else uses
+  std::shared_ptr<shapes::ShapeEnv> shapes;
+};
+
+// The backwards of one piece. Eager autograd chooses operators by the memory layout of a gradient, and skips what
+// depends only on undefined gradients; a recorded backward contains these choices. The first backward is recorded with
+// the forward, for tangents with the layouts of the results. Others are recorded when tangents of other forms arrive.
+class AotBackwards {
+ public:
+  // `part`: the captured piece. Without it, only the first backward is available.
+  AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
+               std::optional<CapturedPart> part);
+
+  // The backward for these tangents. `tangents` has one tensor for each tangent of the first backward, in its order; an
+  // undefined tensor stands for a missing tangent. Records a backward if necessary, even inside a backward of autograd.
+  // Returns the first backward if that is impossible, for example because the new backward needs a value that was not
+  // saved, or because the piece is not captured in the same way again. The caller must then bring the tangents into the
+  // forms that the first backward takes. Throws c10::Error instead if tangents are missing and the piece has captured
+  // hooks.
+  const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
+  const AotBackward& first() const noexcept { return *first_; }
+
+  // True if autograd can reach this input from a result.
+  bool has_path_to(std::size_t input) const;
+
+  std::size_t recorded() const noexcept;  // including the first one
+
+ private:
+  std::unique_ptr<AotBackward> record(const std::vector<capture::Tangent>& tangents) const;
+  bool has_same_forward(const capture::JointGraph& again) const;
+
+  capture::JointGraph joint_;
+  std::optional<CapturedPart> part_;
+  std::vector<std::string> saved_names_;
+  std::unique_ptr<AotBackward> first_;
+  std::recursive_mutex mutex_;  // of `others_`; several threads may run backwards
+  std::map<std::vector<capture::Tangent>, std::unique_ptr<AotBackward>> others_;  // null: cannot be recorded
+};
 
 // A piece that was split into a forward and a backward, ready to run as one step of autograd. When its backward ends,
 // the leaves among its inputs get all their gradients. Calls and their autograd nodes share the program, and several

@@ -8,19 +8,24 @@
 #include <unordered_map>
 #include <vector>
 
+#include <ATen/core/ivalue.h>
+
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/explanation.h>
 #include <rehearse/graph/graph_module.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/cache/compile_cache.h"
 #include "compile/partitions/border_check.h"
-#include "compile/partitions/example_inputs.h"
 #include "compile/partitions/graph_dump.h"
 #include "compile/partitions/memory_classes.h"
 #include "compile/partitions/output_fit.h"
 #include "compile/partitions/value_lives.h"
 
 namespace rehearse::compiler {
+
+// Metadata of a piece's inputs whose layout differs from the recorded one, by position of the placeholder.
+using OtherInputs = std::map<std::size_t, graph::TensorMeta>;
 
 struct PieceOptions {
   bool check_backend = false;     // from CompileOptions

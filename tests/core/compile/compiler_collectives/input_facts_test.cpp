@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: any facts that one rank sends arrive unchanged at the others. Bytes that no rank could have sent are
 // refused.
-#include "compile/compiler_collectives/input_facts.h"
+#include "compile/compiler_collectives/compiler_collectives.h"
 
 #include <cmath>
 #include <limits>
