@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/exec/executor.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/world_number.h>
 
 #include "exec/fiber/fiber_table.h"
+#include "exec/fiber/native_section.h"
 #include "exec/fiber/stack_overflow.h"
 #include "exec/fiber/stack_pool.h"
 #include "exec/interpose/interpose.h"
@@ -30,12 +34,33 @@
 #include "restarts.h"
 #include "scheduler.h"
 #include "switcher.h"
-#include "terminate.h"
 #include "world_outcome.h"
 #include "world_parts.h"
 
 namespace rehearse::exec {
 namespace {
+
+std::terminate_handler g_previous_terminate = nullptr;
+
+[[noreturn]] void on_terminate() {
+  // A terminate handler must not return, but need not end the process. If a fiber of a rank terminates, it stays
+  // suspended forever.
+  if (current_fiber() == nullptr) NativeSection::abandon();
+  if (Fiber* const fiber = current_fiber()) fiber->world->rank_life.terminate(*fiber);
+  if (g_previous_terminate != nullptr) g_previous_terminate();
+  std::abort();
+}
+
+// From the first world on, std::terminate() in a rank's fiber (an exception reaches a noexcept function, a joinable
+// std::thread is destroyed) fails that rank instead of ending the process. Elsewhere the previously installed handler
+// runs.
+void install_terminate_handler() {
+  static const bool installed = [] {
+    g_previous_terminate = std::set_terminate(on_terminate);
+    return true;
+  }();
+  static_cast<void>(installed);
+}
 
 thread_local RankExecutor* t_executor = nullptr;
 thread_local Interruption t_interrupted_again;

@@ -12,7 +12,6 @@
 #include <rehearse/exec/time.h>
 
 #include "asan.h"
-#include "fiber_locals.h"
 #include "native_state.h"
 #include "prefetch.h"
 
@@ -21,6 +20,28 @@ class context;
 }
 
 namespace rehearse::exec {
+
+// The objects of one fiber (or thread) for the FiberLocal variables that it has used. Consists of one pointer, which is
+// null until there is an object.
+class FiberLocals {
+ public:
+  FiberLocals() = default;
+  FiberLocals(const FiberLocals&) = delete;
+  FiberLocals& operator=(const FiberLocals&) = delete;
+  ~FiberLocals() { clear(); }
+
+  void* find(std::size_t slot) const noexcept { return kept_ != nullptr ? find_kept(slot) : nullptr; }
+  void keep(std::size_t slot, void* made, void (*destroy)(void*) noexcept);
+
+  // Destroys all objects in reverse order of creation, including those that destructors create.
+  void clear() noexcept;
+
+ private:
+  struct Kept;
+  void* find_kept(std::size_t slot) const noexcept;
+
+  Kept* kept_ = nullptr;
+};
 
 class WaitQueue;
 struct WorldParts;
@@ -33,7 +54,7 @@ class alignas(kCacheLine) Fiber {
   enum class State : std::uint8_t { runnable, running, blocked, ended };
 
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
-  std::int32_t owner_tag = 0;       // identifies it as the owner of locks (interpose/owner_tag.h)
+  std::int32_t owner_tag = 0;       // identifies it as the owner of locks (interpose/world_state.h)
   std::uint16_t end_calls = 0;      // how many times the ended world has woken it to unwind
   std::uint16_t times_aborted = 0;  // how many times RankAborted has been thrown in it
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site

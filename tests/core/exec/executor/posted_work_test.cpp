@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Work posted to ranks: which fiber does it, and what happens to it when its rank ends.
-#include "exec/executor/posted_work.h"
+#include "exec/executor/rank_life.h"
 
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The queue of fibers that can run, and the record of the choices.
-#include "exec/executor/run_queue.h"
+#include "exec/executor/switcher.h"
 
 #include <gtest/gtest.h>
 

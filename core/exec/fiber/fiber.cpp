@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fiber_locals.h"
+#include "exec/fiber/fiber.h"
 
 #include <atomic>
 #include <utility>
@@ -7,8 +7,6 @@
 
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/fiber_local.h>
-
-#include "fiber.h"
 
 namespace rehearse::exec {
 namespace {
