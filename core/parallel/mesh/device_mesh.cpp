@@ -2,10 +2,14 @@
 #include <rehearse/parallel/device_mesh.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -14,13 +18,97 @@
 #include <rehearse_internal/operators/capture_mode.h>
 #include <rehearse_internal/operators/group_use.h>
 
-#include "parallel/mesh/mesh_arguments.h"
 #include "parallel/mesh/mesh_layout.h"
 
 namespace rehearse {
 namespace {
 
 using parallel::MeshLayout;
+
+// "\"dp\", \"tp\"".
+std::string quoted(const std::vector<std::string>& names) {
+  std::vector<std::string> in_quotes;
+  for (const std::string& name : names) in_quotes.push_back("\"" + name + "\"");
+  return fmt::format("{}", fmt::join(in_quotes, ", "));
+}
+
+void check_names(const std::vector<std::string>& names, std::size_t dimensions) {
+  if (names.empty()) return;
+  TORCH_CHECK_VALUE(names.size() == dimensions, "DeviceMesh: there are ", names.size(), " names (", quoted(names),
+                    ") for ", dimensions, " sizes; give each dimension a name, or none of them");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    TORCH_CHECK_VALUE(!names[i].empty(), "DeviceMesh: the name of dimension ", i,
+                      " is empty; give each dimension a name, or none of them");
+    TORCH_CHECK_VALUE(std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) ==
+                          names.begin() + static_cast<std::ptrdiff_t>(i),
+                      "DeviceMesh: two dimensions have the name \"", names[i], "\" (", quoted(names),
+                      "); give each a name of its own");
+  }
+}
+
+// The number of ranks in the mesh; saturates above any possible number of ranks.
+std::int64_t checked_product(const std::vector<std::int64_t>& sizes) {
+  constexpr std::int64_t kMore = std::int64_t{1} << 31;
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    TORCH_CHECK_VALUE(sizes[i] > 0, "DeviceMesh: the size of dimension ", i, " is ", sizes[i],
+                      "; a dimension has one rank at least");
+    product = sizes[i] > kMore / product ? kMore : product * sizes[i];
+  }
+  return product;
+}
+
+void check_ranks(const std::vector<int>& ranks, int world_size) {
+  std::vector<bool> is_there(static_cast<std::size_t>(world_size));
+  for (const int rank : ranks) {
+    TORCH_CHECK_VALUE(rank >= 0 && rank < world_size, "DeviceMesh: .ranks has rank ", rank, "; a world of ", world_size,
+                      " has ranks 0 to ", world_size - 1);
+    TORCH_CHECK_VALUE(!is_there[static_cast<std::size_t>(rank)], "DeviceMesh: .ranks has rank ", rank,
+                      " twice; each rank has one place in a mesh");
+    is_there[static_cast<std::size_t>(rank)] = true;
+  }
+}
+
+// The layout of a new DeviceMesh. `ranks`: empty for all ranks of a world of `world_size`, in order. Throws
+// c10::ValueError for invalid arguments.
+MeshLayout layout_of(std::vector<std::int64_t> sizes, std::vector<std::string> names, std::vector<int> ranks,
+                     int world_size) {
+  TORCH_CHECK_VALUE(!sizes.empty(), "DeviceMesh: there are no sizes; give one for each dimension, as in {2, 2}");
+  check_names(names, sizes.size());
+  const std::int64_t product = checked_product(sizes);
+  const std::string shape = fmt::format("{}", fmt::join(sizes, " x "));
+  if (ranks.empty()) {
+    TORCH_CHECK_VALUE(product == world_size, "DeviceMesh: a mesh of ", shape, " does not have the ", world_size,
+                      " ranks of the world; give other sizes, or say with .ranks which ranks are in it");
+    ranks.resize(static_cast<std::size_t>(world_size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  } else {
+    TORCH_CHECK_VALUE(std::cmp_equal(ranks.size(), product), "DeviceMesh: .ranks has ", ranks.size(),
+                      " ranks, which do not fill a mesh of ", shape, "; give as many as its places");
+    check_ranks(ranks, world_size);
+  }
+  return {std::move(sizes), std::move(names), {std::move(ranks)}};
+}
+
+// The indices of the named dimensions. Throws c10::ValueError unless these are names of the layout, each at most once,
+// in order, and at least one.
+std::vector<std::size_t> dimensions_of(const std::vector<std::string>& names, const MeshLayout& layout) {
+  TORCH_CHECK_VALUE(!layout.names.empty(),
+                    "DeviceMesh: the dimensions of this mesh have no names, by which a slice is taken; make the mesh "
+                    "with names");
+  TORCH_CHECK_VALUE(!names.empty(), "DeviceMesh: a slice of no dimensions; name some of ", quoted(layout.names));
+  std::vector<std::size_t> dimensions;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(layout.names, name);
+    TORCH_CHECK_VALUE(found != layout.names.end(), "DeviceMesh: there is no dimension \"", name,
+                      "\" here; the dimensions are ", quoted(layout.names));
+    dimensions.push_back(static_cast<std::size_t>(found - layout.names.begin()));
+    TORCH_CHECK_VALUE(dimensions.size() == 1 || dimensions[dimensions.size() - 2] < dimensions.back(),
+                      "DeviceMesh: a slice by ", quoted(names), "; name each dimension once, in the order of ",
+                      quoted(layout.names));
+  }
+  return dimensions;
+}
 
 constexpr const char* kMakeItBefore = "Make the mesh before, and make it an argument or watch() it.";
 
@@ -91,7 +179,7 @@ struct DeviceMesh::State {
 DeviceMesh::DeviceMesh(RankContext& context, std::vector<std::int64_t> sizes, std::vector<std::string> names,
                        DeviceMeshOptions options) {
   operators::refuse_in_capture("the constructor of a DeviceMesh", kMakeItBefore);
-  auto layout = parallel::layout_of(std::move(sizes), std::move(names), std::move(options.ranks), context.size());
+  auto layout = layout_of(std::move(sizes), std::move(names), std::move(options.ranks), context.size());
   const auto root = std::make_shared<Root>(Root{context, take_name(context, std::move(options.name)), layout});
   std::vector<Group> groups;
   for (std::size_t d = 0; d < layout.sizes.size(); ++d) {
@@ -128,7 +216,7 @@ std::size_t DeviceMesh::index_of(const MeshDimension& dimension) const {
     const auto found = std::ranges::find(layout.names, *name);
     TORCH_CHECK_INDEX(found != layout.names.end(), "DeviceMesh: there is no dimension \"", *name, "\" here; ",
                       layout.names.empty() ? "the dimensions have no names: give their numbers"
-                                           : "the dimensions are " + parallel::quoted(layout.names));
+                                           : "the dimensions are " + quoted(layout.names));
     return static_cast<std::size_t>(found - layout.names.begin());
   }
   const int index = std::get<int>(dimension.value());
@@ -171,13 +259,13 @@ DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   const auto flat = names.size() == 1 ? state.root->flattened.find(names[0]) : state.root->flattened.end();
   const bool is_root = !state.layout.names.empty() && state.layout.names == state.root->layout.names;
   if (is_root && flat != state.root->flattened.end()) return slice(flat->second.dimensions).flatten(names[0]);
-  const std::vector<std::size_t> dimensions = parallel::dimensions_of(names, state.layout);
+  const std::vector<std::size_t> dimensions = dimensions_of(names, state.layout);
   if (dimensions.size() == state.layout.sizes.size()) return *this;
   std::vector<Group> groups;
   for (const std::size_t d : dimensions) groups.push_back(state.fields.groups[d]);
   // Slices the whole mesh, whichever slice the caller starts from, so that the blocks are always in the same order.
   const MeshLayout& whole = state.root->layout;
-  const MeshLayout layout = whole.slice(parallel::dimensions_of(names, whole));
+  const MeshLayout layout = whole.slice(dimensions_of(names, whole));
   return DeviceMesh(std::make_shared<State>(state.root, layout, std::move(groups)));
 }
 

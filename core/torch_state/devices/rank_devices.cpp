@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_state/devices/rank_devices.h"
 
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include <ATen/Context.h>
 #include <c10/util/Exception.h>
 
 #include <rehearse_internal/torch_state/torch_state.h>
 
+#include "torch_state/tls/elf_tls.h"
+
 namespace rehearse::torch_state {
 namespace {
+
+static_assert(sizeof(at::Generator) == sizeof(void*), "a default generator is exchanged as one pointer");
+
+constexpr const char* kLibrary = "libtorch_cuda.so";
+
+// Copies the pointer only. Reference counts do not change, because the owners keep both generators alive.
+void put(at::Generator& target, const at::Generator& generator) noexcept {
+  std::memcpy(static_cast<void*>(&target), static_cast<const void*>(&generator), sizeof target);
+}
+
+const at::Generator& default_generator(c10::DeviceType type, std::size_t device) {
+  return at::globalContext().defaultGenerator({type, static_cast<c10::DeviceIndex>(device)});
+}
+
+// LibTorch asks libtorch_cuda only once per process whether CUDA is available.
+void require_known(bool available) {
+  if (available || !is_loaded(kLibrary)) return;
+  throw TorchStateError(TorchStateError::Reason::loaded_late, kLibrary,
+                        std::string(kLibrary) +
+                            " is loaded, and LibTorch sees no GPU: either there is none, or LibTorch had been asked "
+                            "for one before the library was there. Load it before anything else of LibTorch runs");
+}
 
 const c10::impl::DeviceGuardImplInterface* require_guard(c10::DeviceType type) {
   const auto* guard = c10::impl::device_guard_impl_registry[static_cast<std::size_t>(type)].load();
@@ -28,6 +54,57 @@ const c10::impl::DeviceGuardImplInterface* require_guard(c10::DeviceType type) {
 }
 
 }  // namespace
+
+DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type);
+  const bool available = hooks.isAvailable();
+  if (type == c10::kCUDA) require_known(available);
+  if (!available) return;
+  for (c10::DeviceIndex device = 0; device < hooks.deviceCount(); ++device) {
+    defaults_.push_back(const_cast<at::Generator*>(&at::globalContext().defaultGenerator({type, device})));
+    of_host_.push_back(*defaults_.back());
+  }
+  require_exchangeable();
+}
+
+// In LibTorch 2.11, each device's default generator is stored in its own place. Another version may differ, so check.
+void DeviceGenerators::require_exchangeable() const {
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
+  for (std::size_t device = 0; device < defaults_.size(); ++device) {
+    const at::Generator probe = hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device));
+    put(*defaults_[device], probe);
+    const bool seen = default_generator(type_, device) == probe;
+    put(*defaults_[device], of_host_[device]);
+    if (seen && default_generator(type_, device) == of_host_[device]) continue;
+    throw TorchStateError(TorchStateError::Reason::version_differs, kLibrary,
+                          "LibTorch's default generator of device " +
+                              c10::Device(type_, static_cast<c10::DeviceIndex>(device)).str() +
+                              " cannot be exchanged, so torch::manual_seed() in a rank would seed all ranks'. Use the "
+                              "official package of LibTorch 2.11");
+  }
+}
+
+void DeviceGenerators::renew(int rank, std::uint64_t seed) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= of_ranks_.size()) of_ranks_.resize(index + 1);
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
+  OfDevices generators;
+  for (std::size_t device = 0; device < defaults_.size(); ++device) {
+    generators.push_back(hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device)));
+    generators.back().set_current_seed(seed);
+  }
+  if (live_ == rank) place(generators);
+  of_ranks_[index] = std::move(generators);
+}
+
+void DeviceGenerators::exchange(int rank) noexcept {
+  place(rank == kHost ? of_host_ : of_ranks_[static_cast<std::size_t>(rank)]);
+  live_ = rank;
+}
+
+void DeviceGenerators::place(const OfDevices& generators) noexcept {
+  for (std::size_t device = 0; device < defaults_.size(); ++device) put(*defaults_[device], generators[device]);
+}
 
 CurrentDevice::CurrentDevice(c10::DeviceType type, Exchange exchange)
     : guard_(require_guard(type)), exchange_(exchange) {}
