@@ -4,6 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -13,22 +16,105 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <c10/util/intrusive_ptr.h>
-#include <rehearse/exec/time.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <rehearse/exec/time.h>
 
 #include "process/check/messages.h"
 #include "process/session/coordinator_service.h"
 #include "process/session/message_queue.h"
-#include "process/session/open_calls.h"
 #include "process/session/silence.h"
 #include "process/session/thread_ends.h"
-#include "process/session/work_below.h"
-#include "process/session/work_thread.h"
 
 namespace rehearse::real {
+
+// A call that waits for its peers.
+class AwaitedCall : public c10::intrusive_ptr_target {
+ public:
+  // The peers are there. Runs on the session's thread for carrying out calls, in the order in which the coordinator let
+  // these calls go.
+  virtual void go(const Go& go) = 0;
+  // The call is a monitoredBarrier() that rank 0 has given up.
+  virtual void fail(const BarrierFailed& failed) = 0;
+  // The world ends before the peers come.
+  virtual void stop(const std::exception_ptr& why) = 0;
+};
+using AwaitedCallPtr = c10::intrusive_ptr<AwaitedCall>;
+
+// A rank's calls about which the coordinator has not decided yet.
+class OpenCalls {
+ public:
+  void add(Matched what, const CallMade& made, AwaitedCallPtr call) {
+    open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
+  }
+
+  // Null: this call does not wait, because it has ended with the world, or because the coordinator's message is about a
+  // group (Matched::group).
+  AwaitedCallPtr take(Matched what, const std::string& group, std::uint64_t sequence) {
+    const auto found = open_.find(Key{what, group, sequence});
+    if (found == open_.end()) return nullptr;
+    auto call = std::move(found->second);
+    open_.erase(found);
+    return call;
+  }
+
+  std::vector<AwaitedCallPtr> take_all() {
+    std::vector<AwaitedCallPtr> all;
+    for (auto& [key, call] : open_) all.push_back(std::move(call));
+    open_.clear();
+    return all;
+  }
+
+ private:
+  using Key = std::tuple<Matched, std::string, std::uint64_t>;
+
+  std::map<Key, AwaitedCallPtr> open_;
+};
+
+// A thread that runs the given work, in order. Thread safe.
+class WorkThread {
+ public:
+  WorkThread();
+
+  // Does not block.
+  void give(std::function<void()> work);
+
+  // Ends the thread after it has done the work that it was given before. The destructor does the same.
+  void close();
+
+ private:
+  void serve(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::function<void()>> waiting_;
+  std::jthread thread_;  // last member, so that its destructor runs first
+};
+
+// The state of a rank's calls in the back ends below Rehearse's: c10d's own gloo and NCCL. Thread safe.
+class WorkBelow {
+ public:
+  // begin(): a call was passed on. end(): it has ended.
+  void begin() noexcept { ++under_way_; }
+  void end() noexcept { --under_way_; }
+  bool any_under_way() const noexcept { return under_way_ > 0; }
+
+  // Throws the error of a call to a back end below, and remembers that such a call has failed.
+  [[noreturn]] void throw_failure(const std::exception_ptr& error) {
+    has_failed_ = true;
+    std::rethrow_exception(error);
+  }
+  bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::atomic<int> under_way_{0};
+  std::atomic<bool> has_failed_{false};
+};
 
 // The connection of this process to the job's coordinator: tells it what this process's rank does, and learns which
 // calls are matched and how the job ends. Has three threads of its own; in rank 0's process, the coordinator has two

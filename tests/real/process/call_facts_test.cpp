@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a call that was sent to another process compares like the original and has the same description.
-#include "process/check/call_facts.h"
+#include "process/check/messages.h"
 
 #include <string>
 

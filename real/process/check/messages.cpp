@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call_facts.h"
+#include "process/check/messages.h"
 
 #include <utility>
 
