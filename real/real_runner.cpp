@@ -6,6 +6,7 @@
 
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/job/run_options.h>
 #include <rehearse_internal/job/run_record.h>
 
 #include "process/process_runner.h"
@@ -36,7 +37,7 @@ std::unique_ptr<Runner> one_process_runner() {
 class LoneProcess final : public Runner {
  public:
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {
-    if (request.transport == Transport::gloo || request.transport == Transport::processes) {
+    if (is_of_processes(request.transport)) {
       throw RunnerUnavailable(
           "this process is not one of several: start it with torchrun, mpirun or srun (one process per rank, with "
           "MASTER_ADDR and MASTER_PORT), or with `run --real --with=gloo`, which starts them itself");

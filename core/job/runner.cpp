@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/job/runner.h>
 
+#include <array>
+#include <cstddef>
+
+#include <rehearse_internal/job/run_options.h>
+
 namespace rehearse {
 namespace {
 
@@ -8,12 +13,32 @@ using MakeRunner = std::unique_ptr<Runner> (*)();
 
 constinit MakeRunner g_make_real_runner = nullptr;
 
+struct TransportRow {
+  const char* name;
+  bool of_processes, on_gpus;
+};
+
+// In the order of Transport.
+constexpr std::array<TransportRow, 4> kTransports{{
+    {"automatic", false, false},
+    {"nccl", false, true},
+    {"gloo", true, false},
+    {"processes", true, true},
+}};
+
 }  // namespace
 
 const std::vector<std::string>& transport_names() {
-  static const std::vector<std::string> names = {"automatic", "nccl", "gloo", "processes"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& row : kTransports) all.emplace_back(row.name);
+    return all;
+  }();
   return names;
 }
+
+bool is_of_processes(Transport transport) { return kTransports[static_cast<std::size_t>(transport)].of_processes; }
+bool is_on_gpus(Transport transport) { return kTransports[static_cast<std::size_t>(transport)].on_gpus; }
 
 RegisteredRunner::RegisteredRunner(std::unique_ptr<Runner> (*make)()) { g_make_real_runner = make; }
 

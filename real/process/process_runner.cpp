@@ -47,11 +47,6 @@ void check_request(const LaunchedProcess& process, const RunRequest& request) {
                                       process.rank_variable, process.size));
 }
 
-bool on_gpus(const LaunchedProcess& process, Transport transport) {
-  if (transport == Transport::automatic) return has_gpu(process);
-  return transport != Transport::gloo;
-}
-
 // Gives every rank's generators the same seed, like torch.manual_seed() in each process.
 void seed_generators(std::uint64_t seed, at::Device device) {
   at::Generator host = at::detail::getDefaultCPUGenerator();  // a handle of the shared generator, not a copy
@@ -194,7 +189,8 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
                                               const ShowProgress& show) {
   check_request(process_, request);
   const auto checks = check_options();
-  const auto device = on_gpus(process_, request.transport) ? own_gpu(process_) : at::Device(at::kCPU);
+  const bool on_gpu = request.transport == Transport::automatic ? has_gpu(process_) : is_on_gpus(request.transport);
+  const auto device = on_gpu ? own_gpu(process_) : at::Device(at::kCPU);
   const auto all = join_store(process_, kRendezvous);
   static int runs = 0;  // counts the same in every process of the job
   auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);

@@ -21,7 +21,7 @@ struct Cleared {
   ~Cleared() { progress.clear(); }
 };
 
-// Suggests a file beside a scenario file that does not exist.
+// Suggests a program, or a file beside a scenario file that does not exist.
 std::string meant_by(const std::filesystem::path& file) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -31,6 +31,12 @@ std::string meant_by(const std::filesystem::path& file) {
   }
   std::sort(names.begin(), names.end());
   const auto name = file.filename().string();
+  if (file.extension().empty()) {
+    std::vector<std::string> all;
+    for (const auto* program : programs()) all.push_back(program->name);
+    if (const auto near = nearest_spelling(name, all); !near.empty())
+      return fmt::format(" (did you mean the program \"{}\"?)", near);
+  }
   auto nearest = nearest_spelling(name, names);
   if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
   return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
@@ -88,7 +94,11 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   }
   if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
   // Refuses what no world can have, before the caller touches the files of an earlier run.
-  [[maybe_unused]] const World possible(scenario.world);
+  try {
+    [[maybe_unused]] const World possible(scenario.world);
+  } catch (const FaultError& error) {
+    throw UsageError(fmt::format("{}: {}", arguments.operand, error.what()));
+  }
   return scenario;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse/job/program.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/sim/run_log.h>
 
@@ -42,7 +43,9 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
   return std::move(report);
 }
 
-bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }
+bool is_scenario(const std::string& operand) {
+  return std::filesystem::path(operand).extension() == ".toml" || find_program(operand) != nullptr;
+}
 
 int told(Report report, const Arguments& arguments, Console& console) {
   report.replay = seed_replay_line(arguments);

@@ -184,6 +184,8 @@ std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups,
     std::string name = groups[i].name;
     while (std::any_of(given[name].begin(), given[name].end(), is_taken_by))
       name = comm::numbered_name(groups[i].name, ++number);
+    for (const auto other : given[name])
+      REHEARSE_CHECK(!share_a_rank(makers[i], makers[other]), name);  // else a rank would have two groups of one name
     given[name].push_back(i);
     names.push_back(std::move(name));
   }
@@ -222,10 +224,8 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     dump.file = file;
     dump.rank = static_cast<int>(dumps.size());
     dump.version = version;
-    std::set<std::string_view> own;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (std::find(makers[i].begin(), makers[i].end(), dump.rank) == makers[i].end()) continue;
-      REHEARSE_CHECK(own.insert(groups[i].name).second, dump.rank, groups[i].name);
       dump.groups.push_back(groups[i]);
     }
     read_calls(entries, dump, stacks);

@@ -27,13 +27,6 @@ std::string identity_of(const Stacks::Frames& frames) {
   return text;
 }
 
-// Names of Python functions stay as they are: "<module>" must not count as template arguments.
-std::string describe_frame(const exec::Frame& frame) {
-  const bool is_python = frame.file.ends_with(".py");
-  if (!is_python) return exec::describe(frame);
-  return fmt::format("{}:{} in {}", frame.file.substr(frame.file.rfind('/') + 1), frame.line, frame.function);
-}
-
 }  // namespace
 
 bool is_of_libraries(const exec::Frame& frame) {
@@ -54,12 +47,7 @@ Place Stacks::place(std::size_t stack) const {
   const auto& all = stacks_[stack];
   if (all.empty()) return {};
   const auto own = std::find_if_not(all.begin(), all.end(), is_of_libraries);
-  const auto& frame = own == all.end() ? all.front() : *own;
-  Place place(describe_frame(frame));
-  place.file = frame.file;
-  place.line = frame.line;
-  place.function = frame.function;
-  return place;
+  return exec::place_of(own == all.end() ? all.front() : *own);
 }
 
 std::vector<std::string> Stacks::lines(std::size_t stack) const {

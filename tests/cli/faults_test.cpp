@@ -137,5 +137,14 @@ TEST_F(Faults, Mistakes_AreRefused) {
   EXPECT_THAT(written.err, HasSubstr("sum.toml:4: [[fault]] crash needs to say when"));
 }
 
+// World refuses such a fault, which knows no file.
+TEST_F(Faults, OfARankThatTheWorldLacks_NamesTheFile) {
+  write_file(folder_ / "far.toml",
+             "program = \"sum\"\n[world]\nranks = 4\n[[fault]]\ndo = \"crash\"\nrank = 9\nat = \"allreduce#1\"\n");
+  const auto refused = job({"run", "far.toml"});
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_EQ(refused.err, "far.toml: fault \"crash rank=9 at=allreduce#1\": rank is 9; the world has ranks 0 to 3\n");
+}
+
 }  // namespace
 }  // namespace rehearse::test

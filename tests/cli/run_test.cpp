@@ -180,6 +180,8 @@ TEST_F(Run, NameOfAProgram_IsEnough) {
   EXPECT_EQ(last_line(finished.out), "replay: job replay rehearse-out/sum/run.rlog\n");
   EXPECT_EQ(job({"replay", "rehearse-out/sum/run.rlog", "--quiet"}).exit_code, 0);
   EXPECT_EQ(job({"sweep", "sum", "--ranks=3", "--seeds=1..3", "--quiet"}).exit_code, 0);
+  EXPECT_THAT(job({"replay", "sum", "--seed=7", "--quiet"}).out, HasSubstr(" program=sum ranks=2 seed=7 "));
+  EXPECT_THAT(job({"run", "summ"}).err, HasSubstr(" (did you mean the program \"sum\"?)\n"));
 }
 
 // `merge` would take them for ranks of the later run.

@@ -45,9 +45,9 @@ void Mismatches::fail(const Mismatch& mismatch) {
 }
 
 void Habits::went_on(int rank, const std::string& group, const std::string& call) {
-  remarks_[fmt::format(
-               "went on with group \"{}\" after {} had timed out: Gloo and NCCL refuse all later calls of the group",
-               group, call)]
+  const bool of_gloo_alone = call.starts_with("monitored_barrier");
+  remarks_[fmt::format("went on with group \"{}\" after {} had timed out: {} all later calls of the group", group, call,
+                       of_gloo_alone ? "Gloo refuses" : "Gloo and NCCL refuse")]
       .insert(rank);
 }
 

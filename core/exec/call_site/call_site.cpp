@@ -59,14 +59,6 @@ std::vector<Frame> user_frames_until(const std::vector<void*>& addresses, bool (
 
 bool has_line(const Frame& frame) { return !frame.file.empty(); }
 
-Place place_of(const Frame& frame) {
-  Place place(describe(frame));
-  place.file = frame.file;
-  place.line = frame.line;
-  place.function = frame.function;
-  return place;
-}
-
 std::vector<Place> places_of(const std::vector<Frame>& frames) {
   std::vector<Place> places;
   auto rest = frames.begin();
@@ -136,10 +128,18 @@ std::string CallSite::how_to_see_lines() const {
 }
 
 std::string describe(const Frame& frame) {
-  std::string function = short_name(frame.function);
+  const auto function = frame.file.ends_with(".py") ? frame.function : short_name(frame.function);
   if (frame.file.empty()) return function;
   return (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
          std::to_string(frame.line) + " in " + function;
+}
+
+Place place_of(const Frame& frame) {
+  Place place(describe(frame));
+  place.file = frame.file;
+  place.line = frame.line;
+  place.function = frame.function;
+  return place;
 }
 
 }  // namespace rehearse::exec

@@ -12,6 +12,7 @@
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/job/rank_note.h>
+#include <rehearse_internal/job/run_options.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"
@@ -71,12 +72,6 @@ bool has_gpus() {
       return true;
   }
   return false;
-}
-
-// True if each rank is a process of its own, which somebody must start.
-bool needs_processes(Transport transport) {
-  if (transport == Transport::automatic) return !has_gpus();
-  return transport == Transport::gloo || transport == Transport::processes;
 }
 
 // Prints the banner. If the scenario leaves the transport open, also says which transport the ranks will use, as far as
@@ -245,7 +240,8 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
   if (process && is_launched_by_us()) c10::initLogging();  // reads the log level that the launcher has set
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) note_the_run(scenario, process.has_value(), console);
-  if (!process && needs_processes(scenario.world.transport))
+  const auto transport = scenario.world.transport;
+  if (!process && (transport == Transport::automatic ? !has_gpus() : is_of_processes(transport)))
     return run_in_processes(arguments, std::move(scenario), console);
   return RealRun(arguments, std::move(scenario), process, console).run();
 }

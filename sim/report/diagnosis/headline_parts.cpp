@@ -97,9 +97,11 @@ bool holds_up(const FaultLine::Firing& firing, const exec::RankFailure& failure,
 }  // namespace
 
 CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>& failures) {
-  std::string call;
   std::set<int> ranks;
-  std::vector<std::string> texts;
+  std::vector<std::string> calls, texts;
+  const auto add = [](std::vector<std::string>& to, const std::string& text) {
+    if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+  };
   for (const FaultLine& fault : record.faults) {
     const auto verb = parse_fault(fault.fault).verb;
     if (verb != Fault::Verb::delay && verb != Fault::Verb::reorder) continue;
@@ -108,15 +110,16 @@ CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>&
         return failure.gave_up && holds_up(firing, failure, record.events);
       });
       if (!was_awaited) continue;
-      call = firing.call;
       ranks.insert(firing.rank);
-      if (texts.empty() || texts.back() != fault.fault) texts.push_back(fault.fault);
+      add(calls, firing.call);
+      add(texts, fault.fault);
     }
   }
   if (ranks.empty()) return {};
   const std::vector<int> all(ranks.begin(), ranks.end());
-  return {fmt::format("the data of {} in {} moved later ({}); ", describe_ranks(all), call, fmt::join(texts, ", ")),
-          {{Cause::Kind::held_up, all, call}}};
+  const auto in = fmt::format("{}", fmt::join(calls, " and "));
+  return {fmt::format("the data of {} in {} moved later ({}); ", describe_ranks(all), in, fmt::join(texts, ", ")),
+          {{Cause::Kind::held_up, all, in}}};
 }
 
 namespace {

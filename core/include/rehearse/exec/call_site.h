@@ -20,8 +20,10 @@ struct Frame {
 };
 
 // "train.cpp:41 in main::step" or, without line tables, the function's name. If the binary has another train.cpp,
-// "models/train.cpp:41 in main::step".
+// "models/train.cpp:41 in main::step". Names of Python functions stay as they are, as "<lambda>" does.
 std::string describe(const Frame& frame);
+// With describe() as the text.
+Place place_of(const Frame& frame);
 
 // A place in the user's code, as a stack of return addresses, innermost first. capture() walks the stack of the calling
 // fiber, which takes a few microseconds; names and lines are looked up only on demand.

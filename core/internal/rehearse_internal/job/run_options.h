@@ -5,8 +5,13 @@
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/comm/communicator_options.h>
 
-// Derives the options of event logs and communicators from a run's request, in every mode.
+// What a run's request means for its transport, event log and communicators, in every mode.
 namespace rehearse {
+
+// True if each rank must be a process of its own. False for Transport::automatic.
+bool is_of_processes(Transport transport);
+// False for Transport::automatic.
+bool is_on_gpus(Transport transport);
 
 comm::EventLogOptions events_of(const RunRequest& request);
 comm::CommunicatorOptions communication_of(const RunRequest& request);
