@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/graph/operators.h>
 
+#include <algorithm>
 #include <optional>
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -11,12 +12,14 @@
 namespace rehearse::graph {
 namespace {
 
-// Autograd's kernel of an operator of LibTorch's own that is neither a view nor in place hides ADInplaceOrView from the
-// views that the operator makes inside. A graph that runs below autograd has to do the same: otherwise, unsafe_split()
-// gives views. What changes its arguments must not: the kernel of _foreach_add_() calls add_(), which counts the
-// change.
+// Autograd's kernel of an operator of LibTorch's own hides ADInplaceOrView from what the operator does inside, unless
+// the operator is a view, is in place by its name, or has an `out`. A graph that runs below autograd has to do the
+// same: otherwise, unsafe_split() gives views, and an operator that changes an argument may count that as a change. The
+// kernel of _foreach_add_() calls add_(), which does count.
 bool hides_views(const c10::OperatorHandle& op) {
-  return op.operator_name().name.starts_with("aten::") && !op.schema().is_mutable() &&
+  const std::string& name = op.operator_name().name;
+  return name.starts_with("aten::") && !name.ends_with('_') &&
+         std::ranges::none_of(op.schema().arguments(), &c10::Argument::is_out) &&
          op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
 }

@@ -55,10 +55,10 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
       };
       const auto found = step(ddp, optimizer, ddp.forward_with([&](const at::Tensor& in) { return compiled(in); }, x));
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-      EXPECT_TRUE(found.equal(step(eager_ddp, eager_optimizer, eager_ddp.forward(x))));
+      EXPECT_THAT(found, BitEqual(step(eager_ddp, eager_optimizer, eager_ddp.forward(x))));
     }
     expect_listed(compiled.stats(), counts, ctx.rank());
-    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(net->parameters()[i].equal(eager->parameters()[i]));
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_THAT(net->parameters()[i], BitEqual(eager->parameters()[i]));
     expect_same_number(ctx, compiled);
   });
 }
@@ -108,7 +108,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_co
     Counts compiles, graphs;
     for (const int n : ctx.rank() == 0 ? std::vector{5, 5, 6} : std::vector{3, 4, 5}) {
       const auto before = compiled.stats().graphs;
-      EXPECT_TRUE(compiled(ctx.rank(), lengths_of(n), lengths_of(n)).equal(lengths_of(n).sum() * 2));
+      EXPECT_THAT(compiled(ctx.rank(), lengths_of(n), lengths_of(n)), BitEqual(lengths_of(n).sum() * 2));
       compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
       graphs.push_back(static_cast<int>(compiled.stats().graphs - before));
     }
@@ -252,11 +252,11 @@ Report run_asymmetric(int ranks, bool extend, const std::function<void(int, cons
     auto compiled = compile([](const at::Tensor& x) { return (x * 2).sum(); }, options);
     const at::Tensor x = at::ones({4});
     ctx.group().allreduce(x)->wait();
-    EXPECT_TRUE(compiled(x).equal((x * 2).sum()));
+    EXPECT_THAT(compiled(x), BitEqual((x * 2).sum()));
     if (extend && ctx.rank() != 0) ctx.group().extend_timeout_once(5s);
     if (compiled_on) compiled_on(ctx.rank(), compiled.stats());
     ctx.group().allreduce(x)->wait();
-    EXPECT_TRUE(x.equal(at::full({4}, ctx.size() * ctx.size())));
+    EXPECT_THAT(x, BitEqual(at::full({4}, ctx.size() * ctx.size(), at::kFloat)));
     expect_same_number(ctx, compiled);
   });
 }
@@ -294,14 +294,14 @@ TEST_F(TestMultiProc, test_asymmetric_compilation_with_fx_cache) {
       ctx.group().allreduce(x)->wait();
       if (ctx.rank() == 0) options.cache_dir = fresh.string();
       auto after = compile(f, options);
-      EXPECT_TRUE(after(x).equal((x * 2).sum()));
+      EXPECT_THAT(after(x), BitEqual((x * 2).sum()));
       const CompileStats second = after.stats();
       EXPECT_EQ((MissHitBypass{first.cache_misses + second.cache_misses, first.cache_hits + second.cache_hits,
                                first.cache_bypasses + second.cache_bypasses}),
                 (ctx.rank() == 0 ? MissHitBypass{2, 0, 0} : MissHitBypass{1, 1, 0}));
       expect_listed(second, {static_cast<int>(second.compiles_in_last_call)}, ctx.rank());
       ctx.group().allreduce(x)->wait();
-      EXPECT_TRUE(x.equal(at::full({4}, size * size)));
+      EXPECT_THAT(x, BitEqual(at::full({4}, size * size, at::kFloat)));
       expect_same_number(ctx, after);
     });
     EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);

@@ -87,7 +87,7 @@ class SweptRank {
     auto compiled = compile(function, compile_options_of(program_, ctx_));
     for (std::size_t call = 0; call < program_.lengths[rank_].size(); ++call) {
       const at::Tensor x = input(call);
-      EXPECT_TRUE(compiled(x).equal(eager(x)));
+      EXPECT_THAT(compiled(x), BitEqual(eager(x)));
       compiles_.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
       if (program_.barriers) ctx_.group().barrier()->wait();
     }
@@ -107,7 +107,7 @@ class SweptRank {
       EXPECT_EQ(compiled.stats().graphs, compiled.stats().compiles * (is_small ? 2 : 1));
       found.sum().backward();
       const c10::NoGradGuard no_grad;
-      EXPECT_TRUE(found.equal(net->forward(x)));
+      EXPECT_THAT(found, BitEqual(net->forward(x)));
     }
   }
 

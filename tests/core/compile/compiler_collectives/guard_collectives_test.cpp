@@ -63,7 +63,7 @@ TEST(GuardCollectives, RegionThatGivesAnAliasOnOneRank_EndsTheGraphsOfAll) {
     auto compiled = compile(function, guarded(ctx, compilers_too));
     for (const bool now : {false, false, true, false, true, false}) {
       aliases = now && is_last(ctx);
-      EXPECT_TRUE(compiled(small()).equal(function(small())));
+      EXPECT_THAT(compiled(small()), BitEqual(function(small())));
       ctx.group().allreduce(at::ones({1}))->wait();
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
@@ -76,7 +76,7 @@ TEST(GuardCollectives, RegionThatGivesAnAliasOnOneRankAtFirst_IsRefusedOnAll) {
     const bool aliases = is_last(ctx);
     const auto function = with_regions(aliases);
     auto compiled = compile(function, guarded(ctx, compilers_too));
-    for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(small()).equal(function(small())));
+    for (int call = 0; call < 3; ++call) EXPECT_THAT(compiled(small()), BitEqual(function(small())));
     EXPECT_EQ(compiled.stats().eager_calls, 3);
   });
 }
@@ -92,7 +92,7 @@ TEST(GuardCollectives, BranchThatOneRankLacks_RunsEagerlyOnAllIfTheCacheIsFull) 
     auto compiled = compile(function, options);
     for (const bool now : {false, true, false, true}) {
       const at::Tensor x = now && is_last(ctx) ? large() : small();
-      EXPECT_TRUE(compiled(x).equal(function(x)));
+      EXPECT_THAT(compiled(x), BitEqual(function(x)));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
     EXPECT_EQ(compiled.stats().eager_calls, 2);
@@ -111,7 +111,7 @@ TEST(GuardCollectives, FunctionThatOneRankRefusesInAVerification_RunsEagerlyOnAl
         compile([&](const at::Tensor& x) { return looking(x, looks); }, guarded(ctx, compilers_too, Verify::Always));
     for (int call = 0; call < 4; ++call) {
       looks = call == 1 && is_last(ctx);
-      EXPECT_TRUE(compiled(small()).equal(small() * 2));
+      EXPECT_THAT(compiled(small()), BitEqual(small() * 2));
     }
   });
 }
@@ -133,7 +133,7 @@ TEST(GuardCollectives, FunctionThatOneRankRefusesWhileOthersRead_RunsEagerlyOnAl
       looks = call == 1 && is_last(ctx);
       reads = call == 1 && !is_last(ctx);
       const at::Tensor expected = call == 1 ? small() * 2 * ctx.size() + 1 : small() * 2;
-      EXPECT_TRUE(compiled(small()).equal(expected));
+      EXPECT_THAT(compiled(small()), BitEqual(expected));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
   });
@@ -148,7 +148,7 @@ TEST(GuardCollectives, FunctionThatAnotherThreadRefuses_IsComparedAllTheSame) {
         compile([&](const at::Tensor& x) { return looking(x, looks); }, guarded(ctx, compilers_too, Verify::Always));
     compiled(small());
     looks = is_last(ctx);
-    const auto call = [&] { EXPECT_TRUE(compiled(small()).equal(small() * 2)); };
+    const auto call = [&] { EXPECT_THAT(compiled(small()), BitEqual(small() * 2)); };
     std::thread first(call), second(call);
     first.join();
     second.join();
@@ -184,7 +184,7 @@ TEST(GuardCollectives, SegmentThatVerificationFindsChangedOnOneRank_IsCompiledBy
         for (int call = 0; call < 8; ++call) {
           added = call < 3 ? 0 : is_last(ctx) ? call % 2 : call == 6 ? 3 : 0;
           const at::Tensor x = at::ones({call < 5 ? 3 : 4});
-          EXPECT_TRUE(compiled(x).equal(function(x))) << backend << ", segment " << where << ", call " << call;
+          EXPECT_THAT(compiled(x), BitEqual(function(x))) << backend << ", segment " << where << ", call " << call;
         }
         expect_same_number(ctx, compiled);
         EXPECT_EQ(compiled.stats().eager_calls, 0);
@@ -203,7 +203,7 @@ TEST(GuardCollectives, SegmentThatVerificationFindsChangedOnOneRank_RunsEagerlyO
       auto compiled = compile(function, options);
       for (const int now : {0, 0, 1, 2, 3, 0, 2}) {
         added = is_last(ctx) ? now : 0;
-        EXPECT_TRUE(compiled(small()).equal(function(small()))) << "segment " << where << ", " << now;
+        EXPECT_THAT(compiled(small()), BitEqual(function(small()))) << "segment " << where << ", " << now;
       }
       EXPECT_GT(compiled.stats().eager_calls, 0);
     }
@@ -222,7 +222,7 @@ TEST(GuardCollectives, CodeBehindAReadThatOneRankRefusesInAVerification_RunsEage
     auto compiled = compile(function, guarded(ctx, compilers_too, Verify::Always));
     for (int call = 0; call < 5; ++call) {
       looks = call == 2 && is_last(ctx);
-      EXPECT_TRUE(compiled(small()).equal((small() + 1) * 2 * ctx.size())) << call;
+      EXPECT_THAT(compiled(small()), BitEqual((small() + 1) * 2 * ctx.size())) << call;
     }
   });
 }
@@ -244,7 +244,7 @@ TEST(GuardCollectives, CodeThatKeepsATensorAndIsRefusedOnOneRank_LeavesTheRanksI
         looks = call == 3 && is_last(ctx);
         const at::Tensor expected = looking(small() * (reads ? 1 : 2), false);
         try {
-          EXPECT_TRUE(compiled(small()).equal(expected)) << call;
+          EXPECT_THAT(compiled(small()), BitEqual(expected)) << call;
         } catch (const CompileError&) {
           EXPECT_TRUE(looks);
         }
@@ -261,7 +261,7 @@ TEST(GuardCollectives, RegionThatGivesAnAliasOnOneRankInAVerification_EndsTheGra
     auto compiled = compile(function, guarded(ctx, compilers_too, Verify::Always));
     for (const bool now : {false, false, true, false, true, false}) {
       aliases = now && is_last(ctx);
-      EXPECT_TRUE(compiled(small()).equal(function(small())));
+      EXPECT_THAT(compiled(small()), BitEqual(function(small())));
       ctx.group().allreduce(at::ones({1}))->wait();
     }
     EXPECT_EQ(compiled.stats().eager_calls, 2);

@@ -56,7 +56,7 @@ void expect_call(RankContext& ctx, Compiled& compiled, bool throws, float expect
   if (throws) {
     EXPECT_THROW(call(), Odd);
   } else {
-    EXPECT_TRUE(call().equal(at::full({2}, expected)));
+    EXPECT_THAT(call(), BitEqual(at::full({2}, expected)));
   }
 }
 
@@ -154,7 +154,7 @@ TEST(RunsOnce, TensorThatOneRankKeepsOnce_IsReal) {
     const float expected = static_cast<float>(ctx.size()) * 2;
     for (int call = 0; call < 3; ++call) expect_call(ctx, compiled, false, expected);
     if (is_last(ctx)) {
-      EXPECT_TRUE(kept.equal(at::full({2}, expected * 3)));
+      EXPECT_THAT(kept, BitEqual(at::full({2}, expected * 3)));
     }
     EXPECT_EQ(compiled.stats().compiles, 1);
   });
@@ -172,7 +172,7 @@ TEST(RunsOnce, TensorsThatOneRankAlwaysKeeps_MakeAllRunEagerly) {
         options);
     const float expected = static_cast<float>(ctx.size()) * 2;
     for (int call = 0; call < 4; ++call) expect_call(ctx, compiled, false, expected);
-    for (const at::Tensor& each : kept) EXPECT_TRUE(each.equal(at::full({2}, expected * 3)));
+    for (const at::Tensor& each : kept) EXPECT_THAT(each, BitEqual(at::full({2}, expected * 3)));
     EXPECT_EQ(compiled.stats().eager_calls, 4);
     EXPECT_FALSE(compiled.explain().refusal.empty());
   });
@@ -194,8 +194,8 @@ TEST(RunsOnce, CodeThatOneRankCannotCapture_RunsEagerlyOnAll) {
       const at::Tensor x = at::ones({2}).requires_grad_();
       const at::Tensor result = compiled(x, ctx.group());
       result.sum().backward();
-      EXPECT_TRUE(result.equal(at::full({2}, expected)));
-      EXPECT_TRUE(x.grad().equal(at::full({2}, expected)));
+      EXPECT_THAT(result, BitEqual(at::full({2}, expected)));
+      EXPECT_THAT(x.grad(), BitEqual(at::full({2}, expected)));
     }
     EXPECT_EQ(compiled.stats().compiles, 0);
     EXPECT_EQ(compiled.stats().eager_calls, 3);

@@ -13,9 +13,12 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bit_equal.h"
 #include "core/compile/seeds/seed_run.h"  // Counts
 
 namespace rehearse::compiler {
+
+using test::BitEqual;
 
 // Runs `body` under three schedules on 2 ranks, as many as PyTorch's tests have, and on 8. Each run must end with the
 // verdict OK and without remarks.
@@ -52,7 +55,7 @@ Counts call_each(Function function, Compiled& compiled, const std::vector<std::t
   Counts counts;
   for (const auto& arguments : calls) {
     const at::Tensor found = std::apply(compiled, arguments);
-    EXPECT_TRUE(found.equal(std::apply(function, arguments))) << "call " << counts.size() + 1;
+    EXPECT_THAT(found, BitEqual(std::apply(function, arguments))) << "call " << counts.size() + 1;
     counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
   }
   return counts;

@@ -108,7 +108,7 @@ TEST(SegmentCollectives, EagerRegions_EndSegmentsToo) {
     auto compiled = compile(in_three, segmented(ctx));
     for (const int length : ctx.rank() == 0 ? std::vector{3, 4} : std::vector{5, 6}) {
       const at::Tensor x = at::arange(length, at::kFloat) / 8;
-      EXPECT_TRUE(compiled(x).equal(in_three(x)));
+      EXPECT_THAT(compiled(x), BitEqual(in_three(x)));
     }
     EXPECT_EQ(compiled.stats().graphs, 4 + 1);  // a region's result of another size makes another branch
     expect_same_number(ctx, compiled);
@@ -150,8 +150,8 @@ TEST(SegmentCollectives, BranchThatOneRankCannotCompile_IsNotKept) {
     options.name = "g";
     auto compiled = compile([](const at::Tensor& x) { return x.sum().item<float>() > 2 ? x + 1 : x - 1; }, options);
     EXPECT_THROW(compiled(small()), CompileError);
-    EXPECT_TRUE(compiled(small()).equal(small() - 1));
-    EXPECT_TRUE(compiled(large()).equal(large() + 1));
+    EXPECT_THAT(compiled(small()), BitEqual(small() - 1));
+    EXPECT_THAT(compiled(large()), BitEqual(large() + 1));
   });
 }
 
@@ -167,7 +167,7 @@ TEST(SegmentCollectives, SegmentThatNoRankCanCapture_RunsEagerly) {
     const Group group = ctx.group();
     auto compiled = compile([&](const at::Tensor& x) { return with_pointer(x, group, true); }, segmented(ctx));
     for (int call = 0; call < 2; ++call) {
-      EXPECT_TRUE(compiled(small()).equal(small() * 2 * ctx.size()));
+      EXPECT_THAT(compiled(small()), BitEqual(small() * 2 * ctx.size()));
       EXPECT_EQ(compiled.stats().eager_calls, call + 1);
     }
   });
@@ -179,7 +179,7 @@ TEST(SegmentCollectives, SegmentThatOneRankCannotCapture_RunsEagerlyOnAllRanks) 
     const bool looks = ctx.rank() == 1;
     auto compiled = compile([&](const at::Tensor& x) { return with_pointer(x, group, looks); }, segmented(ctx));
     for (int call = 0; call < 2; ++call) {
-      EXPECT_TRUE(compiled(small()).equal(small() * 2 * ctx.size()));
+      EXPECT_THAT(compiled(small()), BitEqual(small() * 2 * ctx.size()));
       EXPECT_EQ(compiled.stats().eager_calls, call + 1);
     }
     if (!looks) {

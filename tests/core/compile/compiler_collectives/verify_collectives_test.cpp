@@ -39,7 +39,7 @@ TEST(VerifyCollectives, ChangeOnAllRanks_CompilesOnceMore) {
     const at::Tensor x = at::ones({3});
     for (const double factor : {1.0, 1.0, 2.0, 2.0, 1.0}) {
       hidden.factor = factor;
-      EXPECT_TRUE(compiled(x).equal(x * factor));
+      EXPECT_THAT(compiled(x), BitEqual(x * factor));
     }
     EXPECT_EQ(compiled.stats().compiles, 2);
     EXPECT_EQ(compiled.stats().verifications, 4);
@@ -69,7 +69,7 @@ TEST(VerifyCollectives, GuardCollectives_SeeTheChange) {
     compiled(x);
     if (ctx.rank() == 1) hidden.factor = 2;
     for (const int compiles : {1, 0}) {
-      EXPECT_TRUE(compiled(x).equal(x * hidden.factor));
+      EXPECT_THAT(compiled(x), BitEqual(x * hidden.factor));
       EXPECT_EQ(compiled.stats().compiles_in_last_call, compiles);
     }
     EXPECT_EQ(hidden.runs, 3);
@@ -85,11 +85,11 @@ TEST(VerifyCollectives, SizesOfOtherRanks_CountFromTheNextCompilation) {
     compiled(at::ones({3}));
     if (ctx.rank() == 1) hidden.factor = 2;
     const auto second = at::ones({ctx.rank() == 1 ? 3 : 4});
-    EXPECT_TRUE(compiled(second).equal(second * hidden.factor));
+    EXPECT_THAT(compiled(second), BitEqual(second * hidden.factor));
     const auto third = at::ones({5});
-    EXPECT_TRUE(compiled(third).equal(third * hidden.factor));
+    EXPECT_THAT(compiled(third), BitEqual(third * hidden.factor));
     EXPECT_EQ(compiled.stats().compiles, 3);
-    EXPECT_TRUE(compiled(at::ones({6})).equal(at::ones({6}) * hidden.factor));
+    EXPECT_THAT(compiled(at::ones({6})), BitEqual(at::ones({6}) * hidden.factor));
     EXPECT_EQ(compiled.stats().compiles, 3);  // the size is dynamic
     EXPECT_EQ(hidden.runs, 4);
   });

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a captured function reads and sets the versions of tensors as in eager mode, and versions are not guarded.
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -248,6 +250,36 @@ TEST(Versions, OfListsThatAreChanged_CountTheChange) {
       EXPECT_EQ(x._version(), eagers_x._version()) << backend;
       EXPECT_EQ(y._version(), eagers_y._version()) << backend;
       EXPECT_THROW(before.backward(), c10::Error) << backend;
+    }
+  }
+}
+
+// Autograd's kernels of these operators hide how their kernels change an argument that is not the result.
+TEST(Versions, OfArgumentsThatAnOperatorChangesBesides_AreEagerModes) {
+  const auto function = [](const at::Tensor& x, std::vector<at::Tensor> state) {
+    const at::Tensor on = at::ones({1}, at::kLong);
+    const at::Tensor quantized = std::get<0>(
+        at::_fused_moving_avg_obs_fq_helper(x, on, on, state[0], state[1], state[2], state[3], 0.1, 0, 255, 0));
+    const at::Tensor normal =
+        std::get<0>(at::_native_batch_norm_legit(quantized, {}, {}, state[4], state[5], /*training=*/true, 0.1, 1e-5));
+    return at::rrelu_with_noise(normal, state[6], 0.1, 0.3, /*training=*/false);
+  };
+  const auto called = [](auto& code, const at::Tensor& x) {
+    std::vector<at::Tensor> state = {at::zeros({1}), at::ones({1}),  at::ones({1}),    at::zeros({1}, at::kInt),
+                                     at::zeros({2}), at::zeros({2}), at::zeros({4, 2})};
+    std::vector<std::uint32_t> versions;
+    state.push_back(code(x, state));
+    for (const at::Tensor& each : state) versions.push_back(each._version());
+    return std::pair(state, versions);
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = rehearse::compile(function, {.backend = backend, .fullgraph = true});
+    for (const bool needs_grad : {false, true}) {
+      const at::Tensor x = at::arange(8.0F).view({4, 2}).requires_grad_(needs_grad);
+      const auto [expected, eagers_versions] = called(function, x);
+      const auto [found, versions] = called(compiled, x);
+      EXPECT_THAT(found, BitEqual(expected)) << backend;
+      EXPECT_EQ(versions, eagers_versions) << backend;
     }
   }
 }
