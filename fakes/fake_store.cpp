@@ -121,11 +121,15 @@ class FakeStore::StorePollObserver final : public exec::Observer {
 };
 
 // A rank that reads every key once does not poll. If the rank goes on reading although nothing has changed, it polls.
+bool FakeStore::reads_again() {
+  if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
+  return ++polls_ > state_->values_.size() + state_->queues_.size() + 1;
+}
+
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   state_->note_poll(call, keys);
-  if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
-  if (++polls_ <= state_->values_.size() + state_->queues_.size() + 1) return;
+  if (!reads_again()) return;
   const StorePollObserver polling(call, keys);
   exec::this_rank::poll(&polling, access_to(keys, false));
 }
@@ -221,8 +225,13 @@ bool FakeStore::deleteKey(const std::string& key) {
 bool FakeStore::check(const std::vector<std::string>& keys) {
   constexpr const char* kCall = "check of";
   const StorePollObserver polling(kCall, keys);
-  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&polling, access_to(keys, false));
-  const bool there = first_missing({keys, true, ""}) == nullptr;
+  const auto is_there = [&] { return first_missing({keys, true, ""}) == nullptr; };
+  if (exec::this_rank::is_fiber()) {
+    const auto access = access_to(keys, false);
+    // A rank may also wait until a key is deleted.
+    is_there() && !reads_again() ? exec::this_rank::look(access) : exec::this_rank::poll(&polling, access);
+  }
+  const bool there = is_there();
   if (there) {
     state_->forget_polls();
   } else {

@@ -126,7 +126,7 @@ void ReplicaTable::add(int rank, const ModelState& state) {
 std::optional<StateFinding> evaluate(const ReplicaRound& round) {
   std::vector<const ReplicaTable::Row*> odd;
   for (const auto& row : round.shown.table.rows()) {
-    if (is_odd(row, round.here)) odd.push_back(&row);
+    if ((round.shown.with_buffers || !row.is_buffer) && is_odd(row, round.here)) odd.push_back(&row);
   }
   if (odd.empty()) return std::nullopt;
   const bool only_buffers = std::all_of(odd.begin(), odd.end(), [](const auto* row) { return row->is_buffer; });

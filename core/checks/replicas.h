@@ -60,7 +60,8 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 
 struct ShownReplicas {
   ReplicaTable table;
-  std::string before;  // about the previous check, for the finding: "in check #3 all ranks were equal"
+  bool with_buffers = true;  // whether all ranks have shown their buffers
+  std::string before;        // about the previous check, for the finding: "in check #3 all ranks were equal"
   // By rank: its writes to the tensors since its previous check. Only in runs that explain a finding.
   std::map<int, std::vector<Write>> writes;
 };

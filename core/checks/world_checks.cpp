@@ -211,6 +211,8 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
   round->is_judged = round->is_judged && asked.is_judged;
+  // One rank's forward may have left out the broadcast of buffers that another rank's forward has made.
+  if (!asked.by_program && !asked.buffers.value_or(true)) round->shown.with_buffers = false;
   const bool is_first = round->number == 1 || rounds.was_given_up(round->key, round->number - 1);
   round->shown.before = !asked.since.empty() ? ""
                         : round->number == 1 ? "this is the first check of this name: nothing was compared before"
@@ -379,7 +381,12 @@ void WorldChecks::compare_what_is_left() {
 
 std::vector<std::string> WorldChecks::remarks() const {
   auto lines = shown_->missed.lines();
-  for (const auto& [model, text] : shown_->remarked) lines.push_back(text);
+  std::set<std::string> uneven;
+  for (const auto& [key, round] : shown_->replicas.open()) uneven.insert(round.name);
+  for (const auto& [model, text] : shown_->remarked)
+    lines.push_back(text + (uneven.contains(model) ? ", but ranks made different numbers of forwards, so these may "
+                                                     "belong to different steps"
+                                                   : ""));
   return lines;
 }
 

@@ -49,8 +49,12 @@ at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure
 void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
   if (call.title.group->ranks.size() < 2) return;
   auto& rank = ranks_[static_cast<std::size_t>(call.rank)];
-  std::int64_t elements = 0;
-  for (const auto& buffer : call.buffers) elements = std::max(elements, buffer.numel);
+  std::int64_t largest = 0, taken = 0;
+  for (const auto& buffer : call.buffers) {
+    largest = std::max(largest, buffer.numel);
+    if (buffer.reads()) taken += buffer.numel;  // calls that are coalesced count together
+  }
+  const auto elements = std::max(largest, taken);
   rank.largest_since = std::max(rank.largest_since, elements);
   rank.sum_since += elements;
 }

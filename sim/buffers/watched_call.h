@@ -59,6 +59,7 @@ struct WatchedBuffer : WatchedStorage {
   std::uint64_t order = 0;  // in the index of buffers
   IndexedSpans spans;       // in that index
 
+  bool reads() const noexcept { return use != Use::output; }
   bool writes() const noexcept { return use != Use::input; }
   // True if only the call holds the tensor, and only the tensor holds its memory. False if the call's Work is gone.
   bool is_held_by_call_alone() const noexcept;

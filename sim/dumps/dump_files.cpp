@@ -77,7 +77,10 @@ void read_file(const std::filesystem::path& file, const std::string& bytes, Stac
     if (of && of->rank >= kDumpedRanksMost)
       throw DumpError(
           fmt::format("is of rank {} by its name; right would be one below {}", of->rank, kDumpedRanksMost));
-    if (!of) throw DumpError("does not say of which rank it is; right would be a name that ends so, as in dump_rank_3");
+    if (!of)
+      throw DumpError(
+          "does not say of which rank it is; right would be a name that ends so, as in dump_rank_3. (A "
+          "report.json or run.rlog is explained alone.)");
     dumps.push_back(read_dump(whole, name, of->rank, stacks));
   } catch (const PickleError& error) {
     throw DumpError(fmt::format("{}: {}", name, error.what()));

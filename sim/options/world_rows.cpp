@@ -122,9 +122,10 @@ Options<WorldOptions> run_rows() {
                 "enough for about 32,000 ranks",
        .flag = {"--ranks", "N", "8", "instead of the scenario's [world] ranks", "", 2}},
       {.key = "seed",
-       .value = kinds::parsed(at(&WorldOptions::seed), Form::integer_or_text,
-                              {"an integer of 0 or more, or one in a text, as in \"0x8f3a\"", std::string(kSeedTakes)},
-                              parse_seed, print_seed),
+       .value =
+           kinds::parsed(at(&WorldOptions::seed), Form::integer_or_text,
+                         {"an integer from 0 to 2^64 - 1, or one in a text, as in \"0x8f3a\"", std::string(kSeedTakes)},
+                         parse_seed, print_seed),
        .guide = "an integer; as a text above 2^63 - 1: `\"0xf00d000000000001\"`",
        .flag = {"--seed", "N", "7", "instead of the scenario's [world] seed", "", 1},
        .variable = "REHEARSE_SEED"},

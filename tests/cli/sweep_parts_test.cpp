@@ -158,6 +158,32 @@ TEST(Bugs, OfOneRankAndOfSeveral_AreOne) {
             1u);
 }
 
+// A text leaves out tag 0.
+TEST(Bugs, OfMessagesWithOtherTags_AreOne) {
+  const auto with_tag = [](const char* tag) {
+    auto report = std::make_unique<Report>();
+    report->verdict = Verdict::check_failed;
+    report->headline = std::string("rank 0: fill_ at job.cpp:9 writes the input of send #3 to rank 1") + tag;
+    report->causes = {{Cause::Kind::found_at_fault, {0}}};
+    return report;
+  };
+  SeedResults results;
+  results[1].failure = with_tag("");
+  results[2].failure = with_tag(" with tag 7");
+  EXPECT_EQ(bugs_of(results).size(), 1u);
+}
+
+TEST(SharedRemarks, WithOtherNumbers_HaveNone) {
+  SeedResults results;
+  results[1].remarks = {"rank 0 got 3 of 16 elements", "alike 4"};
+  results[2].remarks = {"rank 0 got 6 of 16 elements", "alike 4"};
+  const auto remarks = remarks_of(results);
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_EQ(remarks[0].text, "rank # got # of # elements");
+  EXPECT_EQ(remarks[1].text, "alike 4");
+  EXPECT_EQ(remarks[0].seeds, (std::vector<std::uint64_t>{1, 2}));
+}
+
 TEST(Bugs, WithoutRanks_AreDistinguishedByTheirHeadlines) {
   Report report;
   report.verdict = Verdict::crashed;

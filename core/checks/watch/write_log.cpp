@@ -83,8 +83,8 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
     });
     if (hashes.size() == 1) continue;
     const auto& operand = first.operands[i];
-    return text + (operand.is_gradient ? ", because its gradient differed already: it was not reduced, or the "
-                                         "reduction gave ranks other values"
+    return text + (operand.is_gradient ? ", because its gradient differed already: it was not reduced, the "
+                                         "reduction gave ranks other values, or it was changed afterwards"
                                        : fmt::format(", because its argument \"{}\" differed already", operand.name));
   }
   return text;

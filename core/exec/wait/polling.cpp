@@ -60,12 +60,18 @@ void poll_again(Fiber& fiber, const Observer* asked = nullptr) {
 }  // namespace
 
 void poll(Fiber& fiber, const Observer* asked, Access access) {
+  const auto polls = fiber.polls + 1;
+  if (polls > (is_patient(*fiber.world) ? kLooksFreeWithPatience : kLooksFree)) return poll_again(fiber, asked);
+  look(fiber, access);
+  fiber.polls = polls;
+}
+
+void look(Fiber& fiber, Access access) {
   const auto polls = fiber.polls;
-  if (polls >= (is_patient(*fiber.world) ? kLooksFreeWithPatience : kLooksFree)) return poll_again(fiber, asked);
   fiber.next_access = access;
   yield(fiber);
   fiber.next_access = {};
-  fiber.polls = polls + 1;
+  fiber.polls = polls;
 }
 
 void poll_clock(Fiber& fiber) {

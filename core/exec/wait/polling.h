@@ -12,6 +12,9 @@ namespace rehearse::exec {
 // See this_rank::poll().
 void poll(Fiber& fiber, const Observer* asked = nullptr, Access access = {});
 
+// See this_rank::look().
+void look(Fiber& fiber, Access access);
+
 // Like poll(), for a clock read: the first 10,000 in a row count as measuring. In real time, poll_clock() does not
 // wait: it only tells the next poll() that the rank may depend on the clock.
 void poll_clock(Fiber& fiber);

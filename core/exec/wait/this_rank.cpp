@@ -64,6 +64,8 @@ Access access_to(std::string_view kind, std::string_view name, bool writes) noex
 
 void poll(const Observer* asked, Access access) { exec::poll(require_fiber("this_rank::poll()"), asked, access); }
 
+void look(Access access) { exec::look(require_fiber("this_rank::look()"), access); }
+
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
   Alarm alarm(fiber, later(fiber.world->clock.now(), duration));

@@ -162,10 +162,10 @@ std::map<int, path> rank_folders_in(const path& folder) {
   }
   if (error) throw MergeError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   if (!folders.empty()) return folders;
-  throw MergeError(
-      fmt::format("{}: has no folder rank-0, rank-1 or so: those are what the processes of a real run leave in their "
-                  "[output] directory, or in --output=DIR",
-                  folder.string()));
+  throw MergeError(fmt::format(
+      "{}: has no folder rank-0, rank-1 or so: those are what the processes of a real run leave in their "
+      "[output] directory, or in --output=DIR. Nor has it shard-1-of-8.json or so, as a sweep with --shard leaves",
+      folder.string()));
 }
 
 // The report in a rank's folder. If both fields are empty, the folder has no report.json.

@@ -17,13 +17,14 @@ namespace rehearse::cli {
 namespace {
 
 // Replaces numbers with their signs, hashes, and lists and ranges of numbers, by "#". Digits within a name (float32,
-// fc1) stay.
+// fc1) stay. Tags go, because texts leave out tag 0.
 std::string without_numbers(const std::string& text) {
   static const std::regex number(
       R"((^|[^A-Za-z0-9_])#?(-?(0x[0-9a-fA-F]+|(?=[0-9a-f]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}\b|)"
       R"([0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|(nan|inf)\b)))");
-  static const std::regex list(R"(#((, ?|-|->| -> )#)+)");
-  return std::regex_replace(std::regex_replace(text.substr(0, text.find('\n')), number, "$1#"), list, "#");
+  static const std::regex list(R"(#((, ?|-|->| -> )#)+)"), tag(" with tag #");
+  const auto numbered = std::regex_replace(text.substr(0, text.find('\n')), number, "$1#");
+  return std::regex_replace(std::regex_replace(numbered, list, "#"), tag, "");
 }
 
 // The same text for one and for several: "ranks have", "numbers".
@@ -114,6 +115,7 @@ std::vector<SharedRemark> remarks_of(const SeedResults& results) {
     for (const auto& text : result.remarks) {
       const auto [entry, is_new] = known.try_emplace(without_numbers(text), remarks.size());
       if (is_new) remarks.push_back({text, {}});
+      if (remarks[entry->second].text != text) remarks[entry->second].text = entry->first;
       auto& seeds = remarks[entry->second].seeds;
       if (seeds.empty() || seeds.back() != seed) seeds.push_back(seed);
     }

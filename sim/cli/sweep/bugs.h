@@ -30,7 +30,7 @@ std::vector<Bug> bugs_of(const SeedResults& results);
 // The texts of the faults that fired in the run.
 std::vector<std::string> fired_faults(const Report& report);
 
-// The remark of the lowest seed, and all seeds with the same remark apart from its numbers.
+// A remark, and all seeds with the same remark apart from its numbers. If these differ, "#" stands for each number.
 struct SharedRemark {
   std::string text;
   std::vector<std::uint64_t> seeds;

@@ -182,9 +182,14 @@ class VerdictFinder {
                           has_completed ? "" : "; ", has_completed ? "" : end),
               {{Cause::Kind::unmatched, {call.rank}, call.call, place}}};
     }
-    return {fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
+    std::vector<int> callers;
+    for (const auto& other : record_.pending) {
+      if (other.call == call.call) callers.push_back(other.rank);
+    }
+    std::sort(callers.begin(), callers.end());
+    return {fmt::format("{} was called by {}{} and never by {}; {}", call.call, describe_ranks(callers), where,
                         describe_ranks(call.waits_for), end),
-            {{Cause::Kind::left_out, call.waits_for, call.call, place, {call.rank}}}};
+            {{Cause::Kind::left_out, call.waits_for, call.call, place, callers}}};
   }
 
   CauseText left_out(const comm::PendingGroup& group) {
@@ -313,7 +318,7 @@ class VerdictFinder {
       diagnosis.headline += never_called(awaited.others, failure.gave_up->call, failure.rank);
     if (!hopeless && !missing_ranks) diagnosis.headline.text += given_up(diagnosis.headline);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    auto told = held_up(record_, failures_);
+    auto told = held_up(record_);
     if (told.text.empty()) told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
     const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;

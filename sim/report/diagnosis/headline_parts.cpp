@@ -71,32 +71,18 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
 
 namespace {
 
-// Faults name a message without its peer: "send #1 on group "world"".
-std::string without_peer(std::string title) {
-  for (const std::string_view before : {" to rank ", " from rank "}) {
-    const auto begin = title.find(before);
-    if (begin != std::string::npos) title.erase(begin, title.find(' ', begin + before.size()) - begin);
-  }
-  return title;
-}
-
-// True if the fault fired on the call that `failure` gave up, or on the send for which it waited.
-bool holds_up(const FaultLine::Firing& firing, const exec::RankFailure& failure, const comm::EventLog& log) {
-  const auto& wait = *failure.gave_up;
-  if (firing.call == wait.call) return wait.waits_for.empty();
-  if (firing.rank == failure.rank) return firing.call == without_peer(wait.call);
-  if (wait.call.find(fmt::format(" from rank {} ", firing.rank)) == std::string::npos) return false;
-  const auto sends = log.of_rank(firing.rank);
-  const auto to_it = fmt::format(" to rank {} ", failure.rank);
-  return std::any_of(sends.begin(), sends.end(), [&](const comm::Event& event) {
-    const auto title = log.title(event);
-    return title.find(to_it) != std::string::npos && without_peer(title) == firing.call;
+// True if the call on which the fault fired has not moved its data. Faults name a call without its peer and label.
+bool holds_up(const FaultLine::Firing& firing, const comm::EventLog& log) {
+  const auto calls = log.of_rank(firing.rank);
+  return std::any_of(calls.begin(), calls.end(), [&](const comm::Event& call) {
+    return !call.completed() && firing.call == fmt::format("{} #{} on group \"{}\"", log.signature(call).name,
+                                                           call.seq_id, log.group(call).name);
   });
 }
 
 }  // namespace
 
-CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>& failures) {
+CauseText held_up(const RunRecord& record) {
   std::set<int> ranks;
   std::vector<std::string> calls, texts;
   const auto add = [](std::vector<std::string>& to, const std::string& text) {
@@ -106,10 +92,7 @@ CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>&
     const auto verb = parse_fault(fault.fault).verb;
     if (verb != Fault::Verb::delay && verb != Fault::Verb::reorder) continue;
     for (const auto& firing : fault.fired) {
-      const bool was_awaited = std::any_of(failures.begin(), failures.end(), [&](const exec::RankFailure& failure) {
-        return failure.gave_up && holds_up(firing, failure, record.events);
-      });
-      if (!was_awaited) continue;
+      if (!holds_up(firing, record.events)) continue;
       ranks.insert(firing.rank);
       add(calls, firing.call);
       add(texts, fault.fault);

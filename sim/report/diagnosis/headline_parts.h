@@ -28,10 +28,9 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 // does not follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
-// If planned faults delayed what ranks sent in a call that one of `failures` gave up, or the message for which it
-// waited: "the data of rank 0 in allreduce #3 on group "world" moved later (delay rank=0 at=allreduce#3 for=31min); ".
-// Otherwise empty.
-CauseText held_up(const RunRecord& record, const std::vector<exec::RankFailure>& failures);
+// For a run that a timeout ended. If planned faults delayed what ranks sent in calls that have not ended: "the data of
+// rank 0 in allreduce #3 on group "world" moved later (delay rank=0 at=allreduce#3 for=31min); ". Otherwise empty.
+CauseText held_up(const RunRecord& record);
 
 // Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
 // Empty: none stood. `ranks` is the size of the world.

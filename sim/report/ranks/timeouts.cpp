@@ -87,7 +87,26 @@ std::vector<int> given_up_on(const exec::RankFailure& failure) {
   return text.find(missing) == text.npos ? std::vector<int>() : failure.gave_up->waits_for;
 }
 
+namespace {
+
+// The failure of a rank for which `failure` waited, if that rank's own wait timed out and waited for nobody: its
+// transfer took too long. Null: there is none.
+const exec::RankFailure* transfer_behind(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all) {
+  const auto* const wait = wait_behind(failure);
+  if (wait == nullptr) return nullptr;
+  const auto transfer = std::find_if(all.begin(), all.end(), [&](const exec::RankFailure& other) {
+    const auto* const own = wait_behind(other);
+    const bool is_awaited =
+        std::find(wait->waits_for.begin(), wait->waits_for.end(), other.rank) != wait->waits_for.end();
+    return is_awaited && own != nullptr && own->waits_for.empty() && timeout_of(other);
+  });
+  return transfer == all.end() ? nullptr : &*transfer;
+}
+
+}  // namespace
+
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all) {
+  if (const auto* const transfer = transfer_behind(failure, all)) return *transfer;
   const auto late = was_over_before(failure) ? timeout_of(failure) : std::nullopt;
   if (!late) return failure;
   const auto root = std::find_if(all.begin(), all.end(), [&](const exec::RankFailure& other) {

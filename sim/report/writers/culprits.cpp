@@ -62,6 +62,13 @@ std::vector<int> of_failures(const Report& report) {
   return sorted(left.empty() ? failed : left);
 }
 
+// The rank whose own call on a group timed out although nobody was missing.
+std::vector<int> of_slow_transfer(const Report& report) {
+  if (report.causes.size() != 1 || report.causes.front().kind != Cause::Kind::failed) return {};
+  const auto& cause = report.causes.front();
+  return cause.call.find(" on group \"") == std::string::npos ? std::vector<int>() : cause.ranks;
+}
+
 std::vector<int> of_check(const Report& report) {
   auto failed = of_failures(report);
   return failed.empty() ? ranks_of(report, Cause::Kind::found_at_fault) : failed;
@@ -165,6 +172,7 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::timeout:
     case Verdict::livelock:
       if (auto delayed = ranks_of(report, Cause::Kind::held_up); !delayed.empty()) return delayed;
+      if (auto slow = of_slow_transfer(report); !slow.empty()) return slow;
       if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_standstill(report);
     default:

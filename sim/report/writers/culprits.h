@@ -36,7 +36,8 @@ bool failed_by_others(const RankLine& line);
 // - For a crash, an exception or memory that ran out: the ranks that failed on their own; if there are none, the ranks
 //   to which others lost their connections or, without such ranks, all ranks that failed. But if an exception followed
 //   a timeout, and the report's causes have the ranks that had ended without the call: those ranks.
-// - For a transfer that planned faults held up: the ranks whose data moved later.
+// - For a transfer that planned faults held up: the ranks whose data moved later. For another transfer that took too
+//   long: the rank in the headline.
 // - For other waits: the ranks to which all waits lead. If ranks wait for each other in a ring: the ranks that are not
 //   in the call in which more than half of the ring waits; if there is no such call, or if all ranks are in it, the
 //   whole ring. If some ranks compile while others do not: the smaller side.

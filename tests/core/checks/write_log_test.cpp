@@ -40,7 +40,7 @@ TEST(FirstDivergence, AGradient) {
   };
   EXPECT_EQ(first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
             "first operation that differs: add_ on \"w\": rank 1 has a different result, because its gradient differed "
-            "already: it was not reduced, or the reduction gave ranks other values");
+            "already: it was not reduced, the reduction gave ranks other values, or it was changed afterwards");
 }
 
 TEST(FirstDivergence, OneMoreOrAnotherCall) {

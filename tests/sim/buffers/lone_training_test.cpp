@@ -84,6 +84,12 @@ TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
     for (at::Tensor part : net.weight.mutable_grad().view(-1).split(2)) ctx.group().allreduce(part)->wait();
     for (at::Tensor part : net.bias.mutable_grad().split(2)) ctx.group().allreduce(part)->wait();
   };
+  const auto coalesced = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
+    std::vector<at::Tensor> all;
+    for (at::Tensor one : net.weight.mutable_grad().view(-1).split(1)) all.push_back(one);
+    c10d::AllreduceCoalescedOptions options;
+    ctx.group()->allreduce_coalesced(all, options)->wait();
+  };
   const auto in_one = [](RankContext& ctx, torch::nn::LinearImpl& net, at::Tensor&) {
     auto all = at::cat({net.weight.grad().flatten(), net.bias.grad()});
     ctx.group().allreduce(all)->wait();
@@ -107,6 +113,7 @@ TEST(LoneTraining, WhatCarriesGradientsOrParameters_IsSilent) {
   EXPECT_TRUE(train(each).remarks.empty());
   EXPECT_TRUE(train(few_at_once).remarks.empty());
   EXPECT_TRUE(train(by_two).remarks.empty());
+  EXPECT_TRUE(train(coalesced).remarks.empty());
   EXPECT_TRUE(train(in_one).remarks.empty());
   EXPECT_TRUE(train(weights).remarks.empty());
   EXPECT_TRUE(train(activations).remarks.empty());

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -111,6 +113,31 @@ TEST(DefaultReplicas, ThatWereEqualAgain_NameTheLaterDifference) {
       2);
   EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
   EXPECT_THAT(report.headline, testing::HasSubstr("differ in check #5: "));
+}
+
+// Rank 0 evaluates through the DDP. Its broadcast of buffers meets that of the others' next forward, and its own next
+// forward makes none.
+TEST(DefaultReplicas, WhoseBuffersOneRankBroadcastEarlier_AreEqual) {
+  for (const auto level : {CheckLevel::standard, CheckLevel::all}) {
+    const auto report = run(with(level), [](RankContext& ctx) {
+      torch::nn::BatchNorm1d net(3);
+      DistributedDataParallel ddp(net, ctx.group());
+      torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+      for (int step = 0; step < 4; ++step) {
+        ddp.zero_grad();
+        ddp(at::rand({4, 3})).pow(2).mean().backward();
+        optimizer.step();
+        if (ctx.rank() > 0 || step != 1) continue;
+        const at::NoGradGuard no_grad;
+        net->eval();
+        ddp(at::ones({1, 3}));
+        net->train();
+      }
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    EXPECT_FALSE(has_remark(report));
+    EXPECT_TRUE(report.remarks.empty()) << report.remarks.front();
+  }
 }
 
 TEST(DefaultReplicas, WithoutChecks_AreNotCompared) {

@@ -93,7 +93,8 @@ TEST_F(RefusedDumps, FilesThatAreNoDumps) {
             "model_0: would have Python run code: opcode GLOBAL at byte 2; a dump ho");
   EXPECT_EQ(refusal({file("dump_rank_1", "\x80\x02}")}), "dump_rank_1: ends in the middle of a value, at byte 3");
   EXPECT_EQ(refusal({file("dump", pickled(job_.dump(0)))}),
-            "dump: does not say of which rank it is; right would be a name that ends so, as in dump_rank_3");
+            "dump: does not say of which rank it is; right would be a name that ends so, as in dump_rank_3. (A "
+            "report.json or run.rlog is explained alone.)");
   EXPECT_EQ(refusal({(folder_ / "gone_0").string()}), "gone_0: cannot be read: No such file or directory");
 }
 

@@ -3,9 +3,13 @@
 // did not fire, the verdict says so, unless the fault is optional. Each run replays.
 #include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -97,6 +101,66 @@ TEST(Fault, DelayOfASend_LongerThanTheTimeout_IsATimeoutOfThatRank) {
                    "for=31min); "))
       << report.headline;
   EXPECT_EQ(sim::culprits_of(report), std::vector<int>{1});
+}
+
+// The waits of several ranks end at the same moment, in any order.
+TEST(Fault, DelayOfOneOfManyMessages_IsNamedWhicheverWaitEndsFirst) {
+  const auto two_sends = [](RankContext& ctx) {
+    auto x = at::ones({8});
+    if (ctx.rank() > 0) return void(ctx.group().recv(x, 0)->wait());
+    ctx.group().send(x, 2)->wait();
+    ctx.group().send(x, 1)->wait();
+  };
+  const auto chain = [](RankContext& ctx) {
+    auto x = at::ones({8});
+    for (int tag = 0; tag < 3; ++tag) {
+      if (ctx.rank() > 0) ctx.group().recv(x, ctx.rank() - 1, tag)->wait();
+      if (ctx.rank() + 1 < ctx.size()) ctx.group().send(x, ctx.rank() + 1, tag)->wait();
+    }
+  };
+  const auto ring = [](RankContext& ctx) {
+    auto x = at::ones({8}), y = at::zeros({8});
+    for (int tag = 0; tag < 4; ++tag) {
+      const auto sent = ctx.group().send(x, (ctx.rank() + 1) % ctx.size(), tag);
+      ctx.group().recv(y, (ctx.rank() + ctx.size() - 1) % ctx.size(), tag)->wait();
+      sent->wait();
+      std::swap(x, y);
+    }
+  };
+  const struct {
+    const char* fault;
+    int rank;
+    std::function<void(RankContext&)> body;
+  } cases[] = {{"delay rank=0 call=send#2 for=31min", 0, two_sends},
+               {"delay rank=1 call=send#2 for=31min", 1, chain},
+               {"delay rank=1 call=send#3 for=31min", 1, ring}};
+  for (const auto& [fault, rank, body] : cases) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      auto options = world_with({fault}, 3);
+      options.seed = seed;
+      const auto report = run(options, body);
+      EXPECT_EQ(report.verdict, Verdict::timeout) << seed << report.headline;
+      EXPECT_TRUE(says(report, std::string("moved later (") + fault + "); ")) << seed << report.headline;
+      EXPECT_EQ(sim::culprits_of(report), std::vector<int>{rank}) << fault << seed;
+    }
+  }
+}
+
+// Rank 0's wait for its transfer to the slow rank ends at the same moment as rank 2's wait for rank 0.
+TEST(Fault, SlowTransfer_IsNotBlamedOnTheRankThatWaitedForIt) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    auto options = world_with({"slow rank=1 factor=1000000000"}, 3);
+    options.seed = seed;
+    const auto report = run(options, [](RankContext& ctx) {
+      auto x = at::ones({64});
+      if (ctx.rank() > 0) return void(ctx.group().recv(x, 0)->wait());
+      ctx.group().send(x, 1)->wait();
+      ctx.group().send(x, 2)->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::timeout) << report.headline;
+    EXPECT_FALSE(says(report, "has ended")) << seed << report.headline;
+    EXPECT_TRUE(says(report, "the transfer takes longer")) << seed << report.headline;
+  }
 }
 
 // Rank 2's send is right: rank 0 would have received it next.

@@ -60,7 +60,7 @@ const Key kKeys[] = {
      {kZero, kMinus, kHuge, {"65537", "65537"}, kFour, kHalf, kNan, kInfinite, kWords, kTrue}},
     {"world",
      "seed",
-     "an integer of 0 or more, or one in a text, as in \"0x8f3a\"",
+     "an integer from 0 to 2^64 - 1, or one in a text, as in \"0x8f3a\"",
      {kMinus, kHalf, kNan, kWords, kNothing, kTrue, {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
     {"world", "schedule", kSchedules, {kWords, kNothing, kLines, kZero, kTrue}},
     {"world", "pct_depth", "an integer from 1 to 64", {kZero, kMinus, {"65", "65"}, kHalf, kWords, kTrue}},

@@ -58,6 +58,38 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
   EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
 }
 
+// A look that finds is no poll: the next look may still come too early, as in a real job.
+TEST(Looks, ThatFindTheirKeys_DoNotMakeTheNextOneWait) {
+  for (const int found : {0, 3, 10}) {
+    int missed = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) {
+        if (ctx.rank() == 1) return ctx.store()->set("other", std::string("1"));
+        ctx.store()->set("own", std::string("1"));
+        for (int i = 0; i < found; ++i) EXPECT_TRUE(ctx.store()->check({"own"}));
+        missed += ctx.store()->check({"other"}) ? 0 : 1;
+      });
+    }
+    EXPECT_GT(missed, 0) << found;
+    EXPECT_LT(missed, 40) << found;
+  }
+}
+
+// A loop may also wait until a key is gone.
+TEST(Looks, ThatFindUntilAKeyIsDeleted_LetTimePass) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    if (ctx.rank() == 1) {
+      exec::this_rank::sleep_for(1s);
+      ctx.store()->deleteKey("busy");
+      return;
+    }
+    ctx.store()->set("busy", std::string("1"));
+    while (ctx.store()->check({"busy"})) {
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 // What a rank asked for long ago is not what it waits for now.
 TEST_P(Polling, ChecksBeforeALongPause_AreOver) {
   const auto report = run([&](RankContext& ctx) {

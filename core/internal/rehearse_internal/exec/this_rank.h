@@ -55,6 +55,9 @@ Access access_to(std::string_view kind, std::string_view name, bool writes) noex
 // `asked`: describes the polling call in reports; null: unknown. Must live until poll() returns.
 void poll(const Observer* asked = nullptr, Access access = {});
 
+// A scheduling point for a look that finds what it looks for. It is no poll, and does not end a series of polls.
+void look(Access access = {});
+
 // Suspends until virtual time has advanced by `duration`. `doing`: the rank's activity for reports; a string literal.
 void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 
