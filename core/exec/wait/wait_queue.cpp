@@ -6,6 +6,7 @@
 #include <rehearse_internal/exec/timer_queue.h>
 
 #include "exec/executor/switcher.h"
+#include "exec/executor/world_outcome.h"
 #include "exec/executor/world_parts.h"
 #include "suspension.h"
 
