@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include <boost/context/stack_context.hpp>
+
 #include "world_parts.h"
 
 namespace rehearse::exec {
