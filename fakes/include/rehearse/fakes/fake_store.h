@@ -107,10 +107,12 @@ class StoreState {
 // Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
 // the keys exist or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits forever. Outside a fiber
 // (before the world runs) nothing can set a missing key, so these calls throw at once. No other call waits for a key,
-// but some of them poll (exec::this_rank::poll()). wait() never does, and check() does if it finds a key missing. For
-// the other calls that change nothing, and for a check() that finds its keys, each handle counts how many of them it
-// has made since the store's last change. Such a call polls if the count is larger than the number of the store's keys
-// and queues, plus one. Threads: only the executor's. Ownership: handles share the state; each has its own timeout.
+// but some of them poll (exec::this_rank::poll()). wait() never does, and check() does if it finds a key missing, or
+// has found its keys a thousand times since the store's last change. For the other calls that change nothing, each
+// handle counts how many of them it has made since then. Such a call polls if the count is larger than the number of
+// the store's keys and queues, plus one.
+//
+// Threads: only the executor's. Ownership: handles share the state; each has its own timeout.
 // Errors: c10::DistStoreError if the keys do not come in time. Its text names all keys of the call, and says which of
 // them no rank has set. The store is then unchanged. RankAborted if the world ends during a wait. watchKey() throws
 // c10::NotImplementedError, as c10d's stores do.
@@ -180,8 +182,8 @@ class FakeStore final : public c10d::Store {
   std::int64_t number_at(const std::string& key) const;
   void begin_call(c10::ArrayRef<std::string> keys, bool writes) const;
   static Access access_to(c10::ArrayRef<std::string> keys, bool writes);
-  // Counts a call that changes nothing. True if such calls repeat although nothing has changed.
-  bool reads_again();
+  // Begins to count anew if the store has changed.
+  void look_for_changes();
   // Counts a call that changes nothing, and polls if such calls repeat. `call` and `keys` describe the call; poll()
   // uses both until it returns.
   void poll(const char* call, c10::ArrayRef<std::string> keys = {});
@@ -189,6 +191,7 @@ class FakeStore final : public c10d::Store {
   std::shared_ptr<StoreState> state_;
   std::uint64_t polled_version_ = 0;  // version of the state at the last such call
   std::size_t polls_ = 0;             // how many such calls this handle made at that version
+  std::size_t finds_ = 0;             // how many checks of this handle found their keys at that version
 };
 
 }  // namespace rehearse::fakes
