@@ -120,17 +120,12 @@ class FakeStore::StorePollObserver final : public exec::Observer {
   const c10::ArrayRef<std::string> keys_;
 };
 
-void FakeStore::look_for_changes() {
-  if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = finds_ = 0;
-}
-
 // A rank that reads every key once does not poll. If the rank goes on reading although nothing has changed, it polls.
 
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   state_->note_poll(call, keys);
-  look_for_changes();
-  if (++polls_ <= state_->values_.size() + state_->queues_.size() + 1) return;
+  if (polls_.count(state_->version_) <= state_->values_.size() + state_->queues_.size() + 1) return;
   const StorePollObserver polling(call, keys);
   exec::this_rank::poll(&polling, access_to(keys, false));
 }
@@ -230,9 +225,8 @@ bool FakeStore::check(const std::vector<std::string>& keys) {
   const auto is_there = [&] { return first_missing({keys, true, ""}) == nullptr; };
   if (exec::this_rank::is_fiber()) {
     const auto access = access_to(keys, false);
-    look_for_changes();
     // A rank may also wait until a key is deleted.
-    const bool only_looks = is_there() && ++finds_ <= kFindsFree;
+    const bool only_looks = is_there() && finds_.count(state_->version_) <= kFindsFree;
     only_looks ? exec::this_rank::look(access) : exec::this_rank::poll(&polling, access);
   }
   const bool there = is_there();

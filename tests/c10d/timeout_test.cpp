@@ -163,7 +163,7 @@ TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsReported) {
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_THAT(
       report.headline,
-      MatchesRegex("allreduce #1 on group \"world\" was called by rank 0 at timeout_test.cpp:[0-9]+ in .*lambda and "
+      MatchesRegex("allreduce #1 on group \"world\" was called by ranks 0-1 at timeout_test.cpp:[0-9]+ in .*lambda and "
                    "never by rank 2; it timed out, and the program never asked for its result"));
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <c10/util/ArrayRef.h>
@@ -162,6 +163,17 @@ class FakeStore final : public c10d::Store {
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
 
  private:
+  // Calls of one handle since the store's last change.
+  struct Repeats {
+    std::uint64_t version = 0;
+    std::size_t times = 0;
+
+    std::size_t count(std::uint64_t now) {
+      if (std::exchange(version, now) != now) times = 0;
+      return ++times;
+    }
+  };
+
   class WaitObserver;
   class StorePollObserver;
   // The condition for which a rank waits.
@@ -182,16 +194,12 @@ class FakeStore final : public c10d::Store {
   std::int64_t number_at(const std::string& key) const;
   void begin_call(c10::ArrayRef<std::string> keys, bool writes) const;
   static Access access_to(c10::ArrayRef<std::string> keys, bool writes);
-  // Begins to count anew if the store has changed.
-  void look_for_changes();
   // Counts a call that changes nothing, and polls if such calls repeat. `call` and `keys` describe the call; poll()
   // uses both until it returns.
   void poll(const char* call, c10::ArrayRef<std::string> keys = {});
 
   std::shared_ptr<StoreState> state_;
-  std::uint64_t polled_version_ = 0;  // version of the state at the last such call
-  std::size_t polls_ = 0;             // how many such calls this handle made at that version
-  std::size_t finds_ = 0;             // how many checks of this handle found their keys at that version
+  Repeats polls_, finds_;  // finds_: checks that found their keys
 };
 
 }  // namespace rehearse::fakes
