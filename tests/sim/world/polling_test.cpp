@@ -60,7 +60,7 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
 
 // A look that finds is no poll: the next look may still come too early, as in a real job.
 TEST(Looks, ThatFindTheirKeys_DoNotMakeTheNextOneWait) {
-  for (const int found : {0, 3, 10}) {
+  for (const int found : {0, 1, 3}) {
     int missed = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) {
