@@ -276,7 +276,7 @@ trace = "yes"
           "compute, compile, checks, "
           "fault, swarm, parameters, output",
           "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
-          "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
+          "lm.toml:5: [world] seed is -1; it takes an integer from 0 to 2^64 - 1, or one in a text, as in "
           "\"0x8f3a\"",
           "lm.toml:6: [world] schedule is \"fair\"; it takes \"random\" or \"round_robin\" or \"pct\" or \"pos\" or "
           "\"deviations\" or \"in_order\" or \"reverse\"",
