@@ -128,7 +128,7 @@ std::string CallSite::how_to_see_lines() const {
 }
 
 std::string describe(const Frame& frame) {
-  const auto function = frame.file.ends_with(".py") ? frame.function : short_name(frame.function);
+  auto function = frame.file.ends_with(".py") ? frame.function : short_name(frame.function);
   if (frame.file.empty()) return function;
   return (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
          std::to_string(frame.line) + " in " + function;

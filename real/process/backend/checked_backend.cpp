@@ -13,7 +13,7 @@
 namespace rehearse::real {
 namespace {
 
-const at::Tensor* on_device(const comm::Operation& call) {
+const at::Tensor* first_on_device(const comm::Operation& call) {
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {
       if (!tensor.device().is_cpu()) return &tensor;
@@ -25,7 +25,7 @@ const at::Tensor* on_device(const comm::Operation& call) {
 // Returns a CarryOut that uses the stream that is current now, so that the call comes after what the caller has
 // launched there.
 CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
-  const auto* const tensor = on_device(call);
+  const auto* const tensor = first_on_device(call);
   if (tensor == nullptr) return carry_out;
   const auto stream = c10::impl::VirtualGuardImpl(tensor->device().type()).getStream(tensor->device());
   return [stream, carry_out = std::move(carry_out)](int source) {
@@ -64,7 +64,7 @@ comm::Operation CheckedBackend::make(const Called& called) {
 }
 
 auto CheckedBackend::below(const comm::Operation& call) const -> BackendPtr {
-  if (on_device(call) == nullptr || below_.device == nullptr) return below_.host;
+  if (first_on_device(call) == nullptr || below_.device == nullptr) return below_.host;
   return below_.device;
 }
 
