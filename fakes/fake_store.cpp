@@ -121,7 +121,6 @@ class FakeStore::StorePollObserver final : public exec::Observer {
 };
 
 // A rank that reads every key once does not poll. If the rank goes on reading although nothing has changed, it polls.
-
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   state_->note_poll(call, keys);

@@ -42,6 +42,12 @@ std::vector<const Program*> programs() {
   return sorted;
 }
 
+std::vector<std::string> program_names() {
+  std::vector<std::string> names;
+  for (const auto* program : programs()) names.push_back(program->name);
+  return names;
+}
+
 const Program* find_program(std::string_view name) {
   const auto all = programs();
   const auto found =

@@ -6,6 +6,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
+#include <rehearse_internal/comm/title.h>
 
 #include "nccl/nccl_calls.h"
 
@@ -149,7 +150,7 @@ void InFlightOperation::collect(std::vector<at::Tensor>& tensors) const {
 }
 
 std::string InFlightOperation::title() const {
-  return fmt::format("{} #{} on group \"{}\"", comm::name_of(transfer_.type), transfer_.sequence, comms_->group().name);
+  return comm::short_title(comm::name_of(transfer_.type), transfer_.sequence, comms_->group().name);
 }
 
 }  // namespace rehearse::real

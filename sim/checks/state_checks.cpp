@@ -13,6 +13,7 @@
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/comm/followed_transfers.h>
 #include <rehearse_internal/comm/forwarding_fabric.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/world_local.h>
 
 #include "layers/layers.h"
@@ -44,8 +45,7 @@ int rank_of(const comm::Transfer& transfer, std::size_t index) {
 }
 
 std::string title_of(const comm::Transfer& transfer) {
-  return fmt::format("{} #{} on group \"{}\"", comm::name_of(*transfer.calls.front()), transfer.sequence,
-                     transfer.group->name);
+  return comm::short_title(comm::name_of(*transfer.calls.front()), transfer.sequence, transfer.group->name);
 }
 
 // The name that the user, or DDP, gave to the data.

@@ -23,6 +23,11 @@ struct Cleared {
 
 // Suggests a program, or a file beside a scenario file that does not exist.
 std::string meant_by(const std::filesystem::path& file) {
+  const auto name = file.filename().string();
+  if (file.extension().empty()) {
+    if (const auto near = nearest_spelling(name, program_names()); !near.empty())
+      return fmt::format(" (did you mean the program \"{}\"?)", near);
+  }
   std::vector<std::string> names;
   std::error_code ignored;
   const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
@@ -30,13 +35,6 @@ std::string meant_by(const std::filesystem::path& file) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
-  const auto name = file.filename().string();
-  if (file.extension().empty()) {
-    std::vector<std::string> all;
-    for (const auto* program : programs()) all.push_back(program->name);
-    if (const auto near = nearest_spelling(name, all); !near.empty())
-      return fmt::format(" (did you mean the program \"{}\"?)", near);
-  }
   auto nearest = nearest_spelling(name, names);
   if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
   return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());

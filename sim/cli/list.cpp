@@ -57,8 +57,7 @@ Json as_json(const Program& program) {
 std::vector<const Program*> asked_for(const Arguments& arguments) {
   if (arguments.operand.empty()) return programs();
   if (const auto* program = find_program(arguments.operand)) return {program};
-  std::vector<std::string> names;
-  for (const auto* program : programs()) names.push_back(program->name);
+  const auto names = program_names();
   throw UsageError(fmt::format("{} list: there is no program \"{}\" in this executable{}; it has {}",
                                name_of(arguments.self), arguments.operand, did_you_mean(arguments.operand, names),
                                names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));

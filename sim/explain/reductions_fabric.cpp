@@ -9,6 +9,7 @@
 #include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/comm/forwarding_fabric.h>
+#include <rehearse_internal/comm/title.h>
 
 #include "layers/layers.h"
 
@@ -48,7 +49,7 @@ void ReductionsFabric::keep(const comm::Transfer& transfer) {
   if (transfer.type != c10d::OpType::ALLREDUCE || !adds || first.inputs.size() != 1) return;
   if (!at::isFloatingType(first.inputs.front().scalar_type())) return;
   checks::Reductions::Call call;
-  call.title = fmt::format("{} #{} on group \"{}\"", comm::name_of(first), transfer.sequence, transfer.group->name);
+  call.title = comm::short_title(comm::name_of(first), transfer.sequence, transfer.group->name);
   call.where = exec::CallSite::capture();  // the call of the rank that came last
   for (const auto* const each : transfer.calls) call.inputs.push_back(each->inputs.front());
   for (int rank = 0; rank < static_cast<int>(transfer.calls.size()); ++rank)

@@ -9,6 +9,7 @@
 
 #include <rehearse/hash/word_hash.h>
 #include <rehearse_internal/comm/op_table.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "faults/text/fault_fields.h"
@@ -52,8 +53,7 @@ std::string about_group(const std::string& name, int rank, const std::vector<com
 
 std::string output_of(const NearMisses::Call& call) {
   const auto elements = corruptible_elements(call.operation);
-  const auto title =
-      fmt::format("{} #{} on group \"{}\"", comm::name_of(call.operation), call.sequence, call.group.name);
+  const auto title = comm::short_title(comm::name_of(call.operation), call.sequence, call.group.name);
   if (elements == 0) return title + " brings the rank nothing";
   return fmt::format("{} brings {} element{}, 0 to {}", title, elements, elements == 1 ? "" : "s", elements - 1);
 }

@@ -35,7 +35,7 @@ class HangObserver final : public exec::Observer {
 }  // namespace
 
 std::string FaultInjector::InterceptedCall::title() const {
-  return fmt::format("{} #{} on group \"{}\"", comm::name_of(call), sequence, group.name);
+  return comm::short_title(comm::name_of(call), sequence, group.name);
 }
 
 FaultInjector::FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric,

@@ -27,8 +27,7 @@ const toml::table* subtable(Section& top, const toml::table& file, std::string_v
 }
 
 std::string unknown_program(const std::string& name, const std::string& executable) {
-  std::vector<std::string> names;
-  for (const auto* program : programs()) names.push_back(program->name);
+  const auto names = program_names();
   if (!executable.empty()) {
     return fmt::format("program {} is not in this executable; it is in {}: run the scenario with that one",
                        in_quotes(name), in_quotes(executable));

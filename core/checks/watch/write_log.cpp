@@ -117,8 +117,7 @@ std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>
   if (longest == 0) {
     return {
         "no operator was seen that wrote to them: a collective did, or code that bypasses LibTorch's dispatcher. "
-        "Nobody "
-        "watches what changes an optimizer's options and state"};
+        "Nobody watches what changes an optimizer's options and state"};
   }
   return {
       "all operators wrote the same on all ranks: a collective wrote the difference, or code that bypasses LibTorch's "

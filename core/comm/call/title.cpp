@@ -31,6 +31,10 @@ std::string title_of(const Operation& call, std::uint64_t sequence, const GroupI
                      label.empty() ? "" : fmt::format(" of \"{}\"", label), group.name);
 }
 
+std::string short_title(std::string_view name, std::uint64_t sequence, std::string_view group) {
+  return fmt::format("{} #{} on group \"{}\"", name, sequence, group);
+}
+
 Mismatch::Side side_of(const Operation& call, int rank, const GroupIdentity& group, exec::CallSite where) {
   Mismatch::Side side;
   side.rank = group.global_rank(rank);

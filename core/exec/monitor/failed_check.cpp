@@ -33,7 +33,7 @@ class CheckLine {
   std::size_t used_ = 0;
 };
 
-constinit CheckLine g_line{};
+constinit CheckLine g_failed{};
 
 template <class Value>
 void add_value(CheckLine& line, const Value& value) noexcept {
@@ -64,7 +64,7 @@ std::string_view take_name(std::string_view& names) noexcept {
 }  // namespace
 
 void check_failed(const CheckText& check, std::initializer_list<CheckedValue> values) noexcept {
-  auto& line = g_line;
+  auto& line = g_failed;
   line.add("rehearse: internal error at {}:{}: not {}", check.file, check.line, check.condition);
   auto names = check.names;
   for (const char* before = " ("; const CheckedValue& value : values) {
@@ -77,12 +77,11 @@ void check_failed(const CheckText& check, std::initializer_list<CheckedValue> va
   } else {
     line.add(", outside of ranks");
   }
-  line.add("; this is a bug in Rehearse");
+  line.add("; this is a bug in Rehearse\n");
   write_at_once(STDERR_FILENO, line.text().data(), line.text().size());
-  write_at_once(STDERR_FILENO, "\n", 1);
   std::abort();
 }
 
-std::string_view failed_check() noexcept { return g_line.text(); }
+std::string_view failed_check() noexcept { return g_failed.text().substr(0, g_failed.text().find('\n')); }
 
 }  // namespace rehearse::exec

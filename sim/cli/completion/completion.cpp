@@ -90,9 +90,7 @@ std::vector<std::string> shells() {
 // The words or files that `name` stands for, an operand or a value: "SCENARIO".
 std::vector<std::string> named(std::string_view name) {
   std::vector<std::string> words;
-  if (name == "PROGRAM") {
-    for (const auto* program : programs()) words.push_back(program->name);
-  }
+  if (name == "PROGRAM") words = program_names();
   if (name == "SHELL") words = shells();
   if (name == "FILE") words = {"@files"};
   if (name == "DIR") words = {"@folders"};

@@ -10,6 +10,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/connection_text.h>
+#include <rehearse_internal/comm/title.h>
 
 #include "corruption.h"
 
@@ -62,10 +63,9 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
     waits = held_ = false;
     if (!connections_break) return;
     const auto& group = transfer_.group->name;
+    const auto title = comm::short_title(comm::name_of(*transfer_.calls.front()), transfer_.sequence, group);
     on_failed(std::make_exception_ptr(
-        CommError(fmt::format("{} #{} on group \"{}\" {}", comm::name_of(*transfer_.calls.front()), transfer_.sequence,
-                              group, comm::failed_as_closed_by(rank)),
-                  group, transfer_.sequence, {rank})));
+        CommError(fmt::format("{} {}", title, comm::failed_as_closed_by(rank)), group, transfer_.sequence, {rank})));
   }
 
   void on_launched() noexcept override { done_.on_launched(); }

@@ -12,6 +12,7 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/sim/fault.h>
 #include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
@@ -71,12 +72,12 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
 
 namespace {
 
-// True if the call on which the fault fired has not moved its data. Faults name a call without its peer and label.
+// True if the call on which the fault fired has not moved its data. Faults name calls by their short titles.
 bool holds_up(const FaultLine::Firing& firing, const comm::EventLog& log) {
   const auto calls = log.of_rank(firing.rank);
   return std::any_of(calls.begin(), calls.end(), [&](const comm::Event& call) {
-    return !call.completed() && firing.call == fmt::format("{} #{} on group \"{}\"", log.signature(call).name,
-                                                           call.seq_id, log.group(call).name);
+    return !call.completed() &&
+           firing.call == comm::short_title(log.signature(call).name, call.seq_id, log.group(call).name);
   });
 }
 

@@ -19,8 +19,8 @@ const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure);
 std::vector<int> given_up_on(const exec::RankFailure& failure);
 
 // If a call has timed out on one rank, another rank that makes the call later fails as well, and its failure may come
-// first in the record. Returns the failure of the rank whose wait timed out if `all` has it; otherwise `failure`
-// itself.
+// first in the record. Returns the failure of the rank whose wait timed out if `all` has it. If `failure` waited for a
+// rank whose own transfer took too long, returns that rank's failure. Otherwise returns `failure` itself.
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all);
 
 // A destructor may fail while the error of a timeout unwinds the stack: that of a std::thread that nobody joined calls

@@ -11,6 +11,8 @@
 namespace rehearse::sim {
 namespace {
 
+constexpr std::string_view kGroup = " on group \"";  // in the text of each call on a group
+
 std::vector<int> ranks_of(const Report& report, Cause::Kind kind) {
   const auto& all = report.causes;
   const auto cause = std::find_if(all.begin(), all.end(), [kind](const Cause& each) { return each.kind == kind; });
@@ -26,7 +28,6 @@ std::vector<int> ranks_that_compile(const Report& report) {
 
 // The call in the text, without the details that a wait or an error adds after it.
 std::string call_in(const std::string& doing) {
-  constexpr std::string_view kGroup = " on group \"";
   if (const auto group = doing.find(kGroup); group != std::string::npos) {
     const auto end = doing.find('"', group + kGroup.size());
     if (end != std::string::npos) return doing.substr(0, end + 1);
@@ -66,7 +67,7 @@ std::vector<int> of_failures(const Report& report) {
 std::vector<int> of_slow_transfer(const Report& report) {
   if (report.causes.size() != 1 || report.causes.front().kind != Cause::Kind::failed) return {};
   const auto& cause = report.causes.front();
-  return cause.call.find(" on group \"") == std::string::npos ? std::vector<int>() : cause.ranks;
+  return cause.call.find(kGroup) == std::string::npos ? std::vector<int>() : cause.ranks;
 }
 
 std::vector<int> of_check(const Report& report) {

@@ -29,6 +29,9 @@ struct Program {
 // ModuleError if a RegisteredModule cannot be loaded.
 std::vector<const Program*> programs();
 
+// Their names, in the same order.
+std::vector<std::string> program_names();
+
 // Null if no program has that name. Throws as programs() does.
 const Program* find_program(std::string_view name);
 

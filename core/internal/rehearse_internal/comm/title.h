@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/mismatch.h>
@@ -12,6 +13,9 @@ namespace rehearse::comm {
 
 // `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.
 std::string title_of(const Operation& call, std::uint64_t sequence, const GroupIdentity& group);
+
+// Without peer, tag and label: `send #1 on group "world"`. `name`: as name_of() gives it.
+std::string short_title(std::string_view name, std::uint64_t sequence, std::string_view group);
 
 // The call of `rank` (in the group) as one side of a mismatch.
 Mismatch::Side side_of(const Operation& call, int rank, const GroupIdentity& group, exec::CallSite where);
