@@ -116,6 +116,7 @@ struct WorldChecks::Shown {
   std::map<std::string, StateFinding> suspects;  // by key: what becomes a finding if it lasts until the model's end
 
   std::optional<StateFinding> judge_unasked(const ReplicaRound& round, std::optional<StateFinding> finding);
+  void doubt_uneven();
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
@@ -144,6 +145,16 @@ std::optional<StateFinding> WorldChecks::Shown::judge_unasked(const ReplicaRound
   if (round.is_judged && were_equal) suspects.try_emplace(key, *finding);
   remarked.try_emplace(name, finding->headline + ". If this is not on purpose, [checks] replicas = true says more");
   return std::nullopt;
+}
+
+// Call it after a run in which all ranks returned: in another one, some ranks have merely come further.
+void WorldChecks::Shown::doubt_uneven() {
+  std::set<std::string> uneven;
+  for (const auto& [key, round] : replicas.open()) uneven.insert(round.name);
+  for (auto& [model, text] : remarked) {
+    if (uneven.contains(model))
+      text += ", but ranks made different numbers of forwards, so these may belong to different steps";
+  }
 }
 
 WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, const LabelOf& label_of)
@@ -346,9 +357,7 @@ void WorldChecks::draws_at_forward(int rank, const Forward& forward) {
 
 // Even ranks with different numbers of forwards must agree at the end, so this is a separate check.
 void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
-  if (!automatic_.compares_replicas() || executor_.ending()) return;
-  show_replicas(rank, ModelState(module, last.ignored),
-                {last.model + kAtItsEnd, in_order(last.ranks), false, false, last.model, last.group, true, false});
+  if (automatic_.compares_replicas()) at_sharded_end(rank, ModelState(module, last.ignored), last);
 }
 
 void WorldChecks::at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained) {
@@ -374,6 +383,7 @@ void WorldChecks::compare_open(Rounds& rounds) {
 void WorldChecks::compare_what_is_left() {
   const Unwatched own;
   compare_open(shown_->replicas);
+  shown_->doubt_uneven();
   compare_open(shown_->draws);
   compare_open(shown_->steps);
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false);
@@ -381,12 +391,7 @@ void WorldChecks::compare_what_is_left() {
 
 std::vector<std::string> WorldChecks::remarks() const {
   auto lines = shown_->missed.lines();
-  std::set<std::string> uneven;
-  for (const auto& [key, round] : shown_->replicas.open()) uneven.insert(round.name);
-  for (const auto& [model, text] : shown_->remarked)
-    lines.push_back(text + (uneven.contains(model) ? ", but ranks made different numbers of forwards, so these may "
-                                                     "belong to different steps"
-                                                   : ""));
+  for (const auto& [model, text] : shown_->remarked) lines.push_back(text);
   return lines;
 }
 

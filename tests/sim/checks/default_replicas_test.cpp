@@ -3,6 +3,7 @@
 // kept them equal.
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,30 @@ TEST(DefaultReplicas, WhoseBuffersOneRankBroadcastEarlier_AreEqual) {
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     EXPECT_FALSE(has_remark(report));
     EXPECT_TRUE(report.remarks.empty()) << report.remarks.front();
+  }
+}
+
+// One more forward of rank 0 pairs its later forwards with other steps of the other ranks. If the run ended early,
+// ranks have merely come to different places, and nothing is said of them.
+TEST(DefaultReplicas, OfRanksWithDifferentNumbersOfForwards_AreDoubted) {
+  const auto body = [](bool ends) {
+    return [ends](RankContext& ctx) {
+      Training training(ctx);
+      for (int i = 0; i < 4; ++i) {
+        training.step();
+        if (ctx.rank() == 0 && i == 1) training.ddp(at::ones({2, 3}));
+      }
+      if (!ends && ctx.rank() == 0) throw std::runtime_error("over");
+    };
+  };
+  for (const bool ends : {true, false}) {
+    const auto report = run(body(ends));
+    EXPECT_EQ(report.verdict, ends ? Verdict::ok : Verdict::rank_failed) << report.headline;
+    ASSERT_TRUE(has_remark(report));
+    const auto doubted = std::count_if(report.remarks.begin(), report.remarks.end(), [](const std::string& remark) {
+      return remark.find("ranks made different numbers of forwards") != std::string::npos;
+    });
+    EXPECT_EQ(doubted, ends ? 1 : 0);
   }
 }
 
