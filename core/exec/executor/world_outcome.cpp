@@ -94,6 +94,10 @@ RunOutcome WorldOutcome::take() {
   REHEARSE_CHECK(ended_ && !taken_, ended_, taken_);
   taken_ = true;
   if (error_ != nullptr) std::rethrow_exception(error_);
+  // Ranks that caught the timeout of a hang and went on wait for something else by now.
+  const bool unwinds = std::any_of(outcome_.blocked.begin(), outcome_.blocked.end(),
+                                   [](const BlockedFiber& fiber) { return fiber.unwinding.has_value(); });
+  if (outcome_.ending == Ending::deadlock && !unwinds) outcome_.hang.clear();
   std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
     return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
   });
