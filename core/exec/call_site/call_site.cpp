@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <rehearse_internal/exec/call_site_scope.h>
+#include <rehearse_internal/exec/interpreter.h>
 
 #include "exec/call_site/canonical_address.h"
 #include "exec/call_site/symbolize.h"
@@ -78,9 +79,12 @@ std::vector<Place> places_of(const std::vector<Frame>& frames) {
 }  // namespace
 
 [[gnu::noinline]] std::size_t CallSite::capture_to(std::span<void*> out, std::size_t skip) noexcept {
-  Walk walk{out, skip + 1};
+  // Frames of an interpreter come first. The compiled ones behind them are its own, and libraries that it called.
+  auto* const script = interpreter();
+  const std::size_t count = script != nullptr ? script->frames(out.first(out.size() / 2)) : 0;
+  Walk walk{out.subspan(count), skip + 1};
   _Unwind_Backtrace(visit, &walk);
-  return walk.count;
+  return count + walk.count;
 }
 
 [[gnu::noinline]] CallSite CallSite::capture() {

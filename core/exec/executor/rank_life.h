@@ -88,6 +88,8 @@ class RankLife final : public FiberOwner {
   // none, the failure's text names a likely cause of std::terminate(). If the fiber was unwinding because its world or
   // rank has ended, only leaves the fiber behind. As for any failure, the sink decides whether the world ends.
   [[noreturn]] void terminate(Fiber& fiber);
+  // The running fiber's rank fails with `error`, which cannot unwind: the fiber is left behind.
+  [[noreturn]] void fail_at_once(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
   // See crash_rank().
   void crash(int rank);
   // The world has ended: unwinds the fibers that can run. Then records what each of the other fibers waits for, unless
