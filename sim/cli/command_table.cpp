@@ -52,7 +52,7 @@ std::vector<CommandSpec> command_table() {
       {"run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {"--seed", "--ranks", "--schedule", "--fault", "--swarm", "--real", "--with", "--check-determinism", "--checks",
+       {"--seed", "--ranks", "--schedule", "--fault", "--swarm", "--argument", "--real", "--with", "--check-determinism", "--checks",
         "--check-buffers", "--check-sharing", "--time-limit", "--output", "--quiet", "--json", "--no-color"},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"},
        &run},
@@ -61,7 +61,7 @@ std::vector<CommandSpec> command_table() {
        "report and decision log in a folder of its own; failures with the same verdict and the same place in the "
        "source are counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {"--seeds", "--shard", "--fault", "--swarm", "--jobs", "--max-failures", "--keep-going", "--time-limit",
+       {"--seeds", "--shard", "--fault", "--swarm", "--argument", "--jobs", "--max-failures", "--keep-going", "--time-limit",
         "--junit", "--ranks", "--schedule", "--checks", "--check-buffers", "--check-sharing", "--output", "--quiet",
         "--json", "--no-color"},
        {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
@@ -71,7 +71,7 @@ std::vector<CommandSpec> command_table() {
        "Repeats the run of a decision log, decision by decision, and says whether it is the same run. With --seed, or "
        "with a scenario, it runs that seed from the start, as a sweep with the same options does. It writes no files.",
        {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)"},
-       {"--seed", "--ranks", "--schedule", "--fault", "--swarm", "--checks", "--check-buffers", "--check-sharing",
+       {"--seed", "--ranks", "--schedule", "--fault", "--swarm", "--argument", "--checks", "--check-buffers", "--check-sharing",
         "--time-limit", "--quiet", "--json", "--no-color"},
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
        &replay},

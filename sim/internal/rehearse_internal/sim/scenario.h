@@ -34,6 +34,7 @@ namespace rehearse::sim {
 struct Scenario {
   std::string program;     // registered in this executable
   std::string executable;  // empty: the file names none
+  std::vector<std::string> arguments;  // of the program itself; see ProgramSpec::takes_arguments
   WorldOptions world;
   Parameters parameters;
   OutputOptions output;
