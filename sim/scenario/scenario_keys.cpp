@@ -66,7 +66,7 @@ Options<Scenario> all_rows() {
        .guide = "the words of a script's own command line; behind the command, those after `--`",
        .fallback = "none",
        .unless_default = true,
-       .flag = {"--argument", "WORD", "--epochs=3", "one word for the script itself, as those after -- are", "", 10}},
+       .flag = {"--argument", "WORD", "--epochs=3", "one word for the script itself, as those after -- are", "", 11}},
   };
   for (const auto& row : world_rows()) rows.push_back(within(&Scenario::world, row));
   rows.push_back({"expect", verdict(), ": the verdict that the run must have; then the exit code is 0", "", true});

@@ -165,8 +165,8 @@ class World::Impl {
     if (!worth_it || !options_.explain_failures) return report;
     if (spare) {
       const auto& outcome = record_->outcome;
-      spare->go_on_with(archive::packed(FirstRun{record_->decisions.hash(), outcome.ending,
-                                                 !record_->findings.empty(), sim::to_json(report)}));
+      spare->go_on_with(archive::packed(
+          FirstRun{record_->decisions.hash(), outcome.ending, !record_->findings.empty(), sim::to_json(report)}));
     }
     return explained(std::move(report), body, scratch);
   }
@@ -180,8 +180,7 @@ class World::Impl {
     if (say_repeat_) say_repeat_();
     scratch.begin_again();
     record_ = sim::simulate(again, oracle, body, scratch, {});
-    const bool is_same =
-        record_->decisions.hash() == first.decisions && record_->outcome.ending == first.ending;
+    const bool is_same = record_->decisions.hash() == first.decisions && record_->outcome.ending == first.ending;
     if (!is_same) return with_other_way(sim::report_from_json(first.report), "it took other decisions");
     return sim::build_report(again, *record_);
   }

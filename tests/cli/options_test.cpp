@@ -18,7 +18,8 @@
 // flag, the options of a replay line and the environment variable then lead to the same printed scenario.
 
 REHEARSE_PROGRAM(optional){.summary = "for these tests",
-                           .body = [](rehearse::RankContext&, const rehearse::Parameters&) {}};
+                           .body = [](rehearse::RankContext&, const rehearse::Parameters&) {},
+                           .takes_arguments = true};
 
 namespace rehearse::test {
 namespace {
@@ -143,8 +144,8 @@ TEST_F(Options, EveryRow_PrintsTheSameScenarioHoweverItIsSet) {
     EXPECT_EQ(cli::options_given(parsed({flag})).front(),
               row.flag.name == "--fault" ? "--fault=" + cli::shell_word(typed.front()) : flag);
   });
-  EXPECT_EQ(flags, (std::set<std::string_view>{"--check-buffers", "--check-sharing", "--checks", "--fault", "--output",
-                                               "--ranks", "--schedule", "--seed", "--swarm"}));
+  EXPECT_EQ(flags, (std::set<std::string_view>{"--argument", "--check-buffers", "--check-sharing", "--checks",
+                                               "--fault", "--output", "--ranks", "--schedule", "--seed", "--swarm"}));
   EXPECT_EQ(variables, (std::set<std::string_view>{"REHEARSE_PREEMPT", "REHEARSE_SCHEDULE", "REHEARSE_SEED"}));
 }
 

@@ -17,6 +17,7 @@
 #include <rehearse/job/program.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/job/fiber_rank_context.h>
 
 #include "python/module/process.h"
 #include "python/module/rank.h"
@@ -130,7 +131,8 @@ int run_command(const std::vector<std::string>& words, const py::function& prepa
   return command(static_cast<int>(arguments.size()), arguments.data());
 }
 
-c10::intrusive_ptr<c10d::Backend> backend(const std::vector<int>& ranks, const std::string& name, std::int64_t timeout) {
+c10::intrusive_ptr<c10d::Backend> backend(const std::vector<int>& ranks, const std::string& name,
+                                          std::int64_t timeout) {
   const auto group = context_of_rank().new_local_group(ranks, name);
   auto made = group.get()->getBackend(c10::DeviceType::CPU);
   if (timeout > 0) made->setTimeout(Milliseconds(timeout));
@@ -161,6 +163,8 @@ void define_set_up(py::module_& module) {
 
 void define_rank(py::module_& module) {
   module.def("rank", rank_or_host);
+  module.def("note_habit",
+             [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
   module.def("store", [] { return context_of_rank().store(); });
   module.def("backend", backend, WithoutLock());

@@ -29,6 +29,7 @@ struct Failure {
 };
 
 std::optional<Failure> failure_of(Process& process, const RankCode& code, const py::error_already_set& error) {
+  if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
   const py::object told = code.describe(error.value());
   if (told.is_none()) return std::nullopt;
   const auto [text, places] = told.cast<std::pair<std::string, std::vector<std::pair<py::object, int>>>>();

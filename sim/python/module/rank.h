@@ -12,8 +12,9 @@
 
 namespace rehearse::python {
 
-// What runs in each rank. `begin` returns the rank's body, a callable without arguments. `describe(exception)` returns None if the exception is no failure (sys.exit(0)); otherwise a text and the traceback's
-// places, innermost first, as pairs of code and instruction.
+// What runs in each rank. `begin` returns the rank's body, a callable without arguments. `describe(exception)` returns
+// None if the exception is no failure (sys.exit(0)); otherwise a text and the traceback's places, innermost first, as
+// pairs of code and instruction.
 struct RankCode {
   std::function<pybind11::object(int rank, int size)> begin;
   pybind11::function describe;

@@ -16,8 +16,8 @@ extern "C" [[gnu::visibility("default")]] void rehearse_is_preloaded() {}
 
 namespace {
 
-// Processes that Python code starts, such as a compiler, need no Rehearse. The launcher keeps the folders of the user in
-// the other variable.
+// Processes that Python code starts, such as a compiler, need no Rehearse. The launcher keeps the folders of the user
+// in the other variable.
 [[gnu::constructor]] void leave_children_alone() {
   unsetenv("LD_PRELOAD");
   const char* const folders = getenv("REHEARSE_LIBRARY_PATH");

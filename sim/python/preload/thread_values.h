@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Thread-specific values (pthread_key_create) of an interpreter's library: each fiber has its own, as each thread would.
-// CPython keeps the state of the current thread there, pybind11 and Dynamo what belongs to it.
+// Thread-specific values (pthread_key_create) of an interpreter's library: each fiber has its own, as each thread
+// would. CPython keeps the state of the current thread there, pybind11 and Dynamo what belongs to it.
 namespace rehearse::python {
 
 // In a process that a rank has forked: gives the thread the values of the running fiber, which leaves its world.

@@ -2,6 +2,7 @@
 """torch.distributed on Rehearse's process groups: whatever backend a rank asks for, it gets the simulated one."""
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
 from torch.distributed import device_mesh
 from torch.distributed import distributed_c10d as c10d
 
@@ -75,10 +76,8 @@ def install():
     c10d.Backend.backend_type_map = _TypesOfBackends(c10d.Backend.backend_type_map)
     _meet_at_world_store()
     _tell_meshes_apart()
-    backend = dist._C._distributed_c10d.Backend if hasattr(dist, "_C") else None
-    if backend is None:
-        from torch._C._distributed_c10d import Backend as backend
-    if not hasattr(backend, "_set_default_timeout"):
-        backend._set_default_timeout = lambda self, timeout: _rehearse.set_timeout(self, _milliseconds(timeout))
+    if not hasattr(Backend, "_set_default_timeout"):
+        Backend._set_default_timeout = lambda self, timeout: _rehearse.set_timeout(self, _milliseconds(timeout))
     if hasattr(c10d, "_FR_SELF_RECORDING_BACKENDS"):
-        c10d._FR_SELF_RECORDING_BACKENDS = type(c10d._FR_SELF_RECORDING_BACKENDS)([*c10d._FR_SELF_RECORDING_BACKENDS, _NAME])
+        names = c10d._FR_SELF_RECORDING_BACKENDS
+        c10d._FR_SELF_RECORDING_BACKENDS = type(names)([*names, _NAME])

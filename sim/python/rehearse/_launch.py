@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts Python again with Rehearse preloaded, because what ranks must not call (locks, clocks, sleeps) is replaced when
-a process starts."""
+"""Starts Python again with Rehearse preloaded.
+
+What ranks must not call (locks, clocks, sleeps) is replaced when a process starts.
+"""
 
 import ctypes
 import importlib.util
 import os
 import sys
 
-# Not the real path: a build folder has links to the modules, and the library beside the links.
-_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "librehearse.so")
-
-
 def is_preloaded():
     return hasattr(ctypes.CDLL(None), "rehearse_is_preloaded")
+
+
+def _library():
+    """It lies beside the extension module."""
+    spec = importlib.util.find_spec("_rehearse")
+    if spec is None:
+        version = ".".join(map(str, sys.version_info[:2]))
+        sys.exit(f"rehearse: there is no extension module _rehearse for Python {version} beside the package")
+    return os.path.join(os.path.dirname(spec.origin), "librehearse.so")
 
 
 def _library_folder_of_torch():
@@ -28,7 +35,7 @@ def again():
     folders = environ.get("LD_LIBRARY_PATH", "")
     environ["REHEARSE_LIBRARY_PATH"] = folders
     environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [_library_folder_of_torch(), folders]))
-    environ["LD_PRELOAD"] = " ".join(filter(None, [_LIBRARY, environ.get("LD_PRELOAD")]))
+    environ["LD_PRELOAD"] = " ".join(filter(None, [_library(), environ.get("LD_PRELOAD")]))
     environ["PYTHONHASHSEED"] = "0"
     environ.setdefault("OMP_NUM_THREADS", "1")
     sys.stdout.flush()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The user's own modules: each rank imports its own, as each process would.
 
-sys.modules is one dictionary for all ranks. For a module of the user's, it holds a stand-in that passes everything on to
-the calling rank's module.
+sys.modules is one dictionary for all ranks. For a module of the user's, it holds a stand-in that passes everything on
+to the calling rank's module.
 """
 
 import importlib.abc
@@ -22,7 +22,8 @@ def library_folders():
     paths = sysconfig.get_paths()
     folders = {os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders.add(os.path.dirname(os.path.realpath(__file__)))
-    folders |= {os.path.realpath(path) for path in sys.path if path.rstrip("/").endswith(("site-packages", "dist-packages"))}
+    endings = ("site-packages", "dist-packages")
+    folders |= {os.path.realpath(path) for path in sys.path if path.rstrip("/").endswith(endings)}
     return sorted(folder + os.sep for folder in folders)
 
 

@@ -11,7 +11,7 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _distributed, _elf, _environ, _modules, _ranks, _variables
+from . import _distributed, _elf, _environ, _instead, _modules, _ranks, _variables
 
 _THREAD_LOCALS = ("kOnlyLiftCPUTensors", "allow_numbers_as_tensors", "tls_is_in_mode_without_ignore_compile_internals")
 _WORDS_OF_MERSENNE_TWISTER = 624
@@ -77,6 +77,7 @@ def once():
     _add_thread_locals()
     _start_autograd()
     _distributed.install()
+    _instead.install()
     _variables.install()
     _add_random()
     _add_numpy()

@@ -18,7 +18,8 @@ PyThreadState* attached_state() noexcept;
 // The words of the interpreter that name its main thread.
 struct MainThread {
   unsigned long* id = nullptr;
-  PyThreadState** state = nullptr;  // that of the main thread, to which signals go; null up to 3.12, which has no such word
+  PyThreadState** state =
+      nullptr;  // that of the main thread, to which signals go; null up to 3.12, which has no such word
 };
 
 // Finds them by trying. Call it on the main thread, which holds the interpreter lock. Throws std::runtime_error if no
@@ -31,8 +32,8 @@ PyObject* dictionary_of(PyTypeObject* type) noexcept;
 // Borrowed: "Trainer.run", and up to 3.10, which has no such names, "run".
 PyObject* name_of(PyCodeObject* code) noexcept;
 
-// Calls `note` with each frame of `state`, innermost first, until it returns false: with the frame's code, and the index
-// of its last instruction in bytes. Attaches `state` meanwhile if no state is attached.
+// Calls `note` with each frame of `state`, innermost first, until it returns false: with the frame's code, and the
+// index of its last instruction in bytes. Attaches `state` meanwhile if no state is attached.
 void walk_frames(PyThreadState* state, const std::function<bool(PyCodeObject* code, int instruction)>& note);
 
 }  // namespace rehearse::python

@@ -31,8 +31,7 @@ std::string short_name(std::string name) {
 }  // namespace
 
 Frames::Frames() {
-  void* const memory =
-      ::mmap(nullptr, kBytesOfAll, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = ::mmap(nullptr, kBytesOfAll, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "addresses for Python frames");
   addresses_.begin = reinterpret_cast<std::uintptr_t>(memory);
   addresses_.end = addresses_.begin + kBytesOfAll;

@@ -23,7 +23,7 @@ struct SharedBytes {
 // What ranks exchange, found once in the process.
 struct Exchanged {
   MainThread main_thread;
-  void** default_generator = nullptr;          // the pointer in torch.default_generator
+  void** default_generator = nullptr;            // the pointer in torch.default_generator
   PyObject* default_generator_object = nullptr;  // borrowed
   Variables variables;
   std::vector<SharedBytes> of_ranks;
@@ -64,7 +64,7 @@ class PythonState final : public exec::RankState {
   const unsigned long host_id_;
   PyThreadState* const host_state_;  // of the thread that runs the world
   PyThreadState* const host_main_state_;
-  int rank_ = -1;                          // whose state is live; -1: the host's
+  int rank_ = -1;                              // whose state is live; -1: the host's
   std::vector<std::vector<std::byte>> bytes_;  // Exchanged::of_ranks, by rank + 1
   std::vector<PyThreadState*> main_states_;    // by rank
 };

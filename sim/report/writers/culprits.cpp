@@ -169,15 +169,12 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::out_of_memory:
     case Verdict::crashed:
       return of_failures(report);
-    case Verdict::deadlock:
-    case Verdict::timeout:
-    case Verdict::livelock:
+    default:
+      if (!is_of_waits(report.verdict)) return {};
       if (auto delayed = ranks_of(report, Cause::Kind::held_up); !delayed.empty()) return delayed;
       if (auto slow = of_slow_transfer(report); !slow.empty()) return slow;
       if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_standstill(report);
-    default:
-      return {};
   }
 }
 
