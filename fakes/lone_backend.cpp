@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/chunk.h>
 #include <rehearse/fakes/lone_group.h>
+#include <rehearse_internal/libtorch/version.h>
 #include <rehearse_internal/operators/noted_group.h>
 
 namespace rehearse::fakes {
@@ -58,14 +59,42 @@ void copy_to_each_rank(const comm::Operation& call, int size) {
   for (auto& of_rank : call.outputs.front().chunk(size)) of_rank.copy_(call.inputs.front());
 }
 
+void copy_what_fits(const at::Tensor& output, const at::Tensor& input) {
+  const auto numel = std::min(output.numel(), input.numel());
+  output.zero_();
+  output.view({-1}).narrow(0, 0, numel).copy_(input.view({-1}).narrow(0, 0, numel));
+}
+
+bool gathers(const comm::Operation& call) {
+  return call.type == OpType::ALLGATHER || call.type == OpType::_ALLGATHER_BASE ||
+         (call.type == OpType::COALESCED && call.tag == comm::Operation::kAllgatherIntoTensor);
+}
+
 // Fills the outputs as if all ranks passed this rank's input, for the calls for which torch's back end "fake" does so.
-void fill_outputs(const comm::Operation& call, int size) {
-  if (call.type == OpType::ALLGATHER) {
-    for (const auto& output : call.outputs) output.copy_(call.inputs.front());
-  } else if (call.type == OpType::_ALLGATHER_BASE) {
-    copy_to_each_rank(call, size);
-  } else if (call.type == OpType::COALESCED && call.tag == comm::Operation::kAllgatherIntoTensor) {
-    for (const auto& part : call.parts) copy_to_each_rank(part, size);
+void fill_outputs(const comm::Operation& call, int rank, int size) {
+  if (!libtorch::kFakeGroupsFillOutputs && !gathers(call)) return;
+  for (const auto& part : call.parts) fill_outputs(part, rank, size);
+  switch (call.type) {
+    case OpType::ALLGATHER:
+    case OpType::GATHER:
+      for (const auto& output : call.outputs) output.copy_(call.inputs.front());
+      break;
+    case OpType::_ALLGATHER_BASE:
+      return copy_to_each_rank(call, size);
+    case OpType::SCATTER:  // only the root has inputs
+    case OpType::REDUCE_SCATTER:
+      if (!call.inputs.empty()) call.outputs.front().copy_(call.inputs[static_cast<std::size_t>(rank)]);
+      break;
+    case OpType::_REDUCE_SCATTER_BASE:
+      call.outputs.front().copy_(call.inputs.front().chunk(size)[static_cast<std::size_t>(rank)]);
+      break;
+    case OpType::ALLTOALL_BASE:
+      return copy_what_fits(call.outputs.front(), call.inputs.front());
+    case OpType::ALLTOALL:
+      for (std::size_t i = 0; i < call.outputs.size(); ++i) copy_what_fits(call.outputs[i], call.inputs[i]);
+      break;
+    default:
+      break;
   }
 }
 
@@ -112,7 +141,7 @@ auto LoneBackend::call(const Called& called, Describe describe, c10::function_re
   comm::Operation call;
   call.type = called.type;
   describe(call);
-  fill_outputs(call, size_);
+  fill_outputs(call, rank_, size_);
   std::vector<at::Tensor> outputs(call.outputs.begin(), call.outputs.end());
   if (!comm::is_point_to_point(call.type))
     return c10::make_intrusive<DoneWork>(rank_, call.type, std::move(outputs), -1, ++calls_);

@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <rehearse_internal/fakes/fake_fabric.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #include "reduce/reduction.h"
 
@@ -67,7 +68,8 @@ void validate_sparse(const Operation& call) {
 
 void check_factor(const Operation& call) {
   const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
-  TORCH_CHECK_VALUE(supplement != nullptr, "ReduceOp.PREMUL_SUM needs its factor; make it with makeNCCLPreMulSum()");
+  TORCH_CHECK_VALUE(supplement != nullptr, "ReduceOp.PREMUL_SUM needs its factor; make it with ",
+                    libtorch::kMakePreMulSum);
   const at::Tensor& factor = supplement->tensor_factor;
   if (!factor.defined()) return;
   TORCH_CHECK(factor.device().is_cpu() && factor.layout() == c10::kStrided && factor.numel() == 1,

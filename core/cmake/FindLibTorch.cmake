@@ -1,4 +1,4 @@
-# Finds LibTorch 2.11 and defines two imported targets:
+# Finds a LibTorch of libtorch_versions.txt, beside this file, and defines two imported targets:
 #
 #   LibTorch::c10         libc10.so
 #   LibTorch::torch_cpu   libtorch_cpu.so (carries c10)
@@ -14,11 +14,28 @@
 # This file does not use TorchConfig.cmake, because that one stops without a CUDA toolkit, clashes with a C++ standard
 # that was already chosen, and links libtorch_cuda. A simulation needs only libtorch_cpu and libc10.
 
-set(LibTorch_VERSION_WANTED 2.11)
+# Sets <out_minors> to the versions of the table ("2.11;2.12"), and <out_packages> to what pip installs for <minor>; for
+# the last one, if the table does not have <minor>.
+function(_libtorch_read_table minor out_minors out_packages)
+  set(minors "")
+  file(STRINGS "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/libtorch_versions.txt" rows REGEX "^2")
+  foreach(row IN LISTS rows)
+    string(REGEX MATCH "^([^ ]+) (.*)$" row "${row}")
+    list(APPEND minors "${CMAKE_MATCH_1}")
+    if(NOT minor IN_LIST minors OR CMAKE_MATCH_1 STREQUAL minor)
+      string(REGEX REPLACE "([^ ]*[*])" "'\\1'" packages "${CMAKE_MATCH_2}")
+    endif()
+  endforeach()
+  set(${out_minors} "${minors}" PARENT_SCOPE)
+  set(${out_packages} "${packages}" PARENT_SCOPE)
+endfunction()
+
+_libtorch_read_table("" _libtorch_minors _libtorch_packages)
+list(JOIN _libtorch_minors ", " LibTorch_VERSIONS_WANTED)
 set(_libtorch_how_to_get
     "Get it with\n"
     "  python3 -m venv .venv\n"
-    "  .venv/bin/pip install --no-deps torch==2.11.0 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'\n"
+    "  .venv/bin/pip install --no-deps ${_libtorch_packages}\n"
     "or name the folder of an existing one:\n"
     "  cmake -DREHEARSE_LIBTORCH_DIR=/path/to/site-packages/torch ...")
 string(CONCAT _libtorch_how_to_get ${_libtorch_how_to_get})
@@ -63,7 +80,7 @@ function(_libtorch_locate out_dir out_source)
   set(${out_source} "" PARENT_SCOPE)
 endfunction()
 
-# Sets <out_version> from the header that every 2.11 package carries, or from version.py for older ones.
+# Sets <out_version> from the header that every package carries since 2.11, or from version.py for older ones.
 function(_libtorch_read_version dir out_version)
   set(version "")
   foreach(header IN ITEMS torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
@@ -94,7 +111,7 @@ function(_libtorch_check dir source out_version out_reason)
   foreach(needed IN ITEMS include/ATen/ATen.h lib/libc10.so lib/libtorch_cpu.so)
     if(NOT EXISTS "${dir}/${needed}")
       set(${out_reason}
-          "this folder is not a LibTorch.\n${where}  found:   no ${needed}\n  right:   the folder that holds include/ and lib/ of LibTorch ${LibTorch_VERSION_WANTED}\n${_libtorch_how_to_get}"
+          "this folder is not a LibTorch.\n${where}  found:   no ${needed}\n  right:   the folder that holds include/ and lib/ of LibTorch (${LibTorch_VERSIONS_WANTED})\n${_libtorch_how_to_get}"
           PARENT_SCOPE)
       return()
     endif()
@@ -102,11 +119,17 @@ function(_libtorch_check dir source out_version out_reason)
 
   _libtorch_read_version("${dir}" version)
   set(${out_version} "${version}" PARENT_SCOPE)
-  if(NOT version MATCHES "^2\\.11\\.")
-    set(${out_reason}
-        "LibTorch has the wrong version.\n${where}  found:   ${version}\n  right:   ${LibTorch_VERSION_WANTED}.x (per-rank state is tied to the internals of this version)\n${_libtorch_how_to_get}"
-        PARENT_SCOPE)
-    return()
+  string(REGEX REPLACE "^([0-9]+[.][0-9]+).*" "\\1" minor "${version}")
+  if(NOT minor IN_LIST _libtorch_minors)
+    if(REHEARSE_UNTESTED_LIBTORCH OR "$ENV{REHEARSE_UNTESTED_LIBTORCH}")
+      message(WARNING "LibTorch ${version} is untested (tested: ${LibTorch_VERSIONS_WANTED}). Programs say at start what "
+                      "they do not know of it, if REHEARSE_UNTESTED_LIBTORCH=1 is in their environment, too")
+    else()
+      set(${out_reason}
+          "LibTorch has the wrong version.\n${where}  found:   ${version}\n  right:   ${LibTorch_VERSIONS_WANTED} (per-rank state is tied to the internals of a version; REHEARSE_UNTESTED_LIBTORCH=1 tries another one)\n${_libtorch_how_to_get}"
+          PARENT_SCOPE)
+      return()
+    endif()
   endif()
 
   file(STRINGS "${dir}/lib/libc10.so" cxx11_symbol REGEX "_ZN.*__cxx11" LIMIT_COUNT 1)
@@ -139,6 +162,8 @@ endif()
 
 set(LibTorch_FOUND TRUE)
 set(LibTorch_DIR_FOUND "${_libtorch_dir}")
+string(REGEX REPLACE "^([0-9]+[.][0-9]+).*" "\\1" LibTorch_MINOR "${LibTorch_VERSION}")
+_libtorch_read_table("${LibTorch_MINOR}" _libtorch_minors LibTorch_PACKAGES)
 
 if(NOT TARGET LibTorch::torch_cpu)
   if(NOT LibTorch_FIND_QUIETLY)
@@ -151,7 +176,10 @@ if(NOT TARGET LibTorch::torch_cpu)
     INTERFACE_INCLUDE_DIRECTORIES "${_libtorch_dir}/include"
     # LibTorch's include folder contains its own fmt (12), which hides the system's. No library defines that fmt's
     # functions, so a source file that includes both must have them inline.
-    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_HEADER_ONLY=1")
+    # The version is here so that everything is compiled anew with another LibTorch in the same folder. The times of its
+    # files do not show that it is another one.
+    INTERFACE_COMPILE_DEFINITIONS
+      "_GLIBCXX_USE_CXX11_ABI=1;FMT_HEADER_ONLY=1;REHEARSE_COMPILED_WITH_LIBTORCH=${LibTorch_VERSION}")
 
   add_library(LibTorch::torch_cpu SHARED IMPORTED)
   set_target_properties(LibTorch::torch_cpu PROPERTIES

@@ -3,11 +3,12 @@
 #   Nccl::headers   nccl.h, cuda_runtime.h; nothing to link: a program opens the libraries when it needs them
 #
 # Where it looks: REHEARSE_NCCL_INCLUDE_DIR and REHEARSE_CUDA_INCLUDE_DIR; a CUDA toolkit (CUDA_PATH, /usr/local/cuda);
-# the system's folders; the packages nvidia-nccl-cu13 and nvidia-cuda-runtime in the project's .venv.
+# the system's folders; the packages nvidia-nccl-cu13 and nvidia-cuda-runtime in the project's .venv, or beside LibTorch.
 
 file(GLOB _nccl_packages LIST_DIRECTORIES true
      "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/nccl/include"
-     "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/include")
+     "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/include"
+     "${LibTorch_DIR_FOUND}/../nvidia/nccl/include" "${LibTorch_DIR_FOUND}/../nvidia/cu13/include")
 set(_nccl_hints ENV CUDA_PATH /usr/local/cuda/include)
 find_path(REHEARSE_NCCL_INCLUDE_DIR nccl.h HINTS ${_nccl_hints} PATHS ${_nccl_packages} PATH_SUFFIXES include
           DOC "The folder of nccl.h")

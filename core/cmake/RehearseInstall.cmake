@@ -31,7 +31,7 @@ configure_package_config_file(
   INSTALL_DESTINATION "${rehearse_package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/rehearseConfig.cmake" "${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake"
-              core/cmake/FindLibTorch.cmake core/cmake/FindLibdw.cmake core/cmake/RehearseProgram.cmake
+              core/cmake/FindLibTorch.cmake core/cmake/libtorch_versions.txt core/cmake/FindLibdw.cmake core/cmake/RehearseProgram.cmake
               core/cmake/rehearse_module.cpp
         DESTINATION "${rehearse_package_dir}")
 install(FILES core/exec/monitor/rehearse-gdb.py DESTINATION "${CMAKE_INSTALL_DATADIR}/rehearse")

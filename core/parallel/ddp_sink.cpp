@@ -10,6 +10,8 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 namespace rehearse::parallel {
 namespace {
 
@@ -32,7 +34,7 @@ class DdpSinkBackward : public torch::autograd::Node {
 }  // namespace
 
 void pass_through_sink(std::vector<at::Tensor>& outputs, std::function<void()> on_backward) {
-  const auto sink = std::make_shared<DdpSinkBackward>(std::move(on_backward));
+  const auto sink = libtorch::make_node<DdpSinkBackward>(std::move(on_backward));
   for (auto& output : outputs) {
     if (!output.defined() || !output.grad_fn()) continue;
     at::Tensor passed;

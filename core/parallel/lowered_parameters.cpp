@@ -13,6 +13,8 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "parallel/hooks/completed_future.h"
 
 namespace rehearse::parallel {
@@ -82,7 +84,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
     at::Tensor parameter;
     std::optional<std::size_t> index = {};  // in the reducer; nullopt: takes no gradient
     at::Tensor full = {};                   // the full-precision values, while lowered
-    std::shared_ptr<torch::autograd::Node> accumulator = {};
+    libtorch::NodePtr accumulator = {};
     std::uintptr_t hook = 0;
   };
 

@@ -16,6 +16,7 @@
 #include "checks/values/module_tensors.h"
 #include "parallel/ddp_sink.h"
 #include "parallel/missing_gradients.h"
+#include "parallel/model/reducer_buckets.h"
 #include "parallel/parameter_agreement.h"
 #include "parallel/reducer_factory.h"
 #include "parallel/reducer_session_impl.h"
@@ -239,12 +240,12 @@ std::vector<GradientBucket> ReducerSession::Impl::buckets() const {
     name_of.emplace(parameters_.tensors[i].unsafeGetTensorImpl(), &parameters_.names[i]);
   }
   std::vector<GradientBucket> result;
-  for (const auto& bucket : reducer_->get_grad_buckets(/*return_zero_tensors=*/false)) {
+  for (const auto& bucket : buckets_of(*reducer_)) {
     auto& named = result.emplace_back();
-    for (const auto& tensor : bucket.getParameters()) {
+    for (const auto& tensor : bucket.parameters) {
       named.parameters.push_back(*name_of.at(tensor.unsafeGetTensorImpl()));
     }
-    if (bucket.getBuffer().defined()) named.bytes = bucket.getBuffer().nbytes();
+    if (bucket.buffer.defined()) named.bytes = bucket.buffer.nbytes();
   }
   return result;
 }

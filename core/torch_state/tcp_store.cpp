@@ -50,8 +50,10 @@ void make_tcp_store_base(c10d::TCPStore* store, std::string* host, const c10d::T
   next(store, host, options);
 }
 
-bool tcp_store_is_interposed() noexcept {
-  return dlsym(RTLD_DEFAULT, REHEARSE_TCP_STORE("C1")) == reinterpret_cast<void*>(&make_tcp_store);
+Interposed interposed_store() {
+  return {"the constructor of c10d::TCPStore",
+          "a rank that makes one would stop all ranks",
+          {{REHEARSE_TCP_STORE("C1"), reinterpret_cast<void*>(&make_tcp_store)}}};
 }
 
 }  // namespace rehearse::torch_state

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_state/interposed.h"
+
 namespace rehearse::torch_state {
 
-// True if the process calls Rehearse's constructor of c10d::TCPStore, which throws in a rank. LibTorch's server and
-// clients wait in sockets, which would silently block all ranks.
-bool tcp_store_is_interposed() noexcept;
+// The constructor of c10d::TCPStore, which throws in a rank. LibTorch's server and clients wait in sockets, which would
+// silently block all ranks.
+Interposed interposed_store();
 
 }  // namespace rehearse::torch_state

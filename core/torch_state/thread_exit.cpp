@@ -42,8 +42,10 @@ void ThreadExitList::run() noexcept {
   }
 }
 
-bool thread_exit_is_interposed() noexcept {
-  return dlsym(RTLD_DEFAULT, "__cxa_thread_atexit") == reinterpret_cast<void*>(&__cxa_thread_atexit);
+Interposed interposed_thread_exit() {
+  return {"__cxa_thread_atexit",
+          "thread-local objects of ranks would outlive them",
+          {{"__cxa_thread_atexit", reinterpret_cast<void*>(&__cxa_thread_atexit)}}};
 }
 
 }  // namespace rehearse::torch_state

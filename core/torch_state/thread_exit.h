@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "torch_state/interposed.h"
+
 namespace rehearse::torch_state {
 
 // The destructors of one fiber's thread-local variables, in the order of registration.
@@ -37,7 +39,6 @@ class ThreadExitList {
 // The list of the fiber that runs on this thread; null outside of fibers.
 extern constinit thread_local ThreadExitList* current_exit_list;
 
-// True if the process, LibTorch included, calls Rehearse's __cxa_thread_atexit.
-bool thread_exit_is_interposed() noexcept;
+Interposed interposed_thread_exit();
 
 }  // namespace rehearse::torch_state

@@ -46,14 +46,6 @@ bool is_default(const at::RecordFunctionTLS& settings) {
   return settings.tls_record_function_enabled_ && settings.sorted_tls_callbacks_.empty();
 }
 
-void require_interposed(bool is_ours, const std::string& what) {
-  if (is_ours) return;
-  throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
-                        "the executable does not export " + what +
-                            ". Link rehearse::core into the executable itself, with default symbol visibility and no "
-                            "version script that hides it.");
-}
-
 std::atomic<bool> are_changed{false};
 
 // SplitMix64: neighbouring inputs give unrelated seeds.
@@ -137,15 +129,9 @@ class TorchRankState::Impl {
       : layout_(tls_layout()),
         single_threaded_autograd_(options.single_threaded_autograd),
         generators_(options.seed, options.same_seed_on_all_ranks) {
-    require_interposed(thread_exit_is_interposed(),
-                       "__cxa_thread_atexit, so thread-local objects of ranks would "
-                       "outlive them");
-    require_interposed(tcp_store_is_interposed(),
-                       "the constructor of c10d::TCPStore, so a rank that makes one would "
-                       "stop all ranks");
-    require_interposed(thread_pools_are_interposed(),
-                       "at::launch(), so a thread of LibTorch's pools would be a "
-                       "rank's and end with its world");
+    require_interposed(interposed_thread_exit());
+    require_interposed(interposed_store());
+    for (const Interposed& function : interposed_pools()) require_interposed(function);
     resolve();
     settings_.emplace(options.single_threaded_ops);
     if (!options.devices.empty()) devices_.emplace(std::move(options.devices), options.exchange_device);

@@ -30,8 +30,9 @@ struct BFloat16 {
 };
 
 // IEEE-like formats with E exponent bits and M mantissa bits. Finite formats, such as e4m3fn, have no infinities: the
-// top exponent holds numbers, except that a magnitude of all ones is a NaN.
-template <class StoredT, int E, int M, bool Finite, std::uint32_t Nan>
+// top exponent holds numbers, except that a magnitude of all ones is a NaN. `TooLarge`: the code of numbers that do not
+// fit.
+template <class StoredT, int E, int M, bool Finite, std::uint32_t Nan, std::uint32_t TooLarge>
 struct Small {
   using Stored = StoredT;
   using Acc = float;
@@ -67,14 +68,13 @@ struct Small {
     const std::uint32_t odd = (magnitude >> (23 - M)) & 1u;
     const std::uint32_t normal =
         (magnitude - (static_cast<std::uint32_t>(127 - kBias) << 23) + ((1u << (22 - M)) - 1u) + odd) >> (23 - M);
-    const std::uint32_t largest = Finite ? Nan : kInfinity;
     std::uint32_t code = magnitude < kSmallestNormal ? subnormal : normal;
-    code = code > largest ? largest : code;
+    code = code > TooLarge ? TooLarge : code;
     code = magnitude > 0x7F800000u ? Nan : code;
     return static_cast<Stored>(code | sign);
   }
 };
 
-using Half = Small<std::uint16_t, 5, 10, false, 0x7E00>;
-using Float8E5M2 = Small<std::uint8_t, 5, 2, false, 0x7F>;
-using Float8E4M3 = Small<std::uint8_t, 4, 3, true, 0x7F>;
+using Half = Small<std::uint16_t, 5, 10, false, 0x7E00, 0x7C00>;
+using Float8E5M2 = Small<std::uint8_t, 5, 2, false, 0x7F, 0x7C>;
+using Float8E4M3 = Small<std::uint8_t, 4, 3, true, 0x7F, libtorch::kFloat8E4M3Saturates ? 0x7E : 0x7F>;

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <rehearse_internal/libtorch/version.h>
+
 #include "reduce/reduce_kernels.h"
 
 namespace rehearse::fakes::REHEARSE_ISA {

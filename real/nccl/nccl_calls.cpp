@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nccl_calls.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <rehearse_internal/comm/op_table.h>
 
 #include "nccl_error.h"
 #include "nccl_types.h"
@@ -139,6 +142,30 @@ void Issue::reduce(const Operation& call) {
   }
 }
 
+using c10d::OpType;
+
+// The operations for which call() has a case. Its switch has a default, because c10d has more types since 2.12.
+constexpr std::array kIssued{OpType::BROADCAST,
+                             OpType::ALLREDUCE,
+                             OpType::REDUCE,
+                             OpType::ALLGATHER,
+                             OpType::_ALLGATHER_BASE,
+                             OpType::GATHER,
+                             OpType::SCATTER,
+                             OpType::REDUCE_SCATTER,
+                             OpType::ALLTOALL_BASE,
+                             OpType::ALLTOALL,
+                             OpType::SEND,
+                             OpType::RECV,
+                             OpType::RECVANYSOURCE,
+                             OpType::BARRIER,
+                             OpType::_REDUCE_SCATTER_BASE,
+                             OpType::_ALLREDUCE_SPARSE};
+static_assert(comm::all_ops([](const comm::OpRow& row) {
+                return std::find(kIssued.begin(), kIssued.end(), row.type) != kIssued.end();
+              }),
+              "each operation of op_table.h has a case in Issue::call()");
+
 void Issue::call(const Operation& call) {
   for (const Operation& part : call.parts) Issue::call(part);
   if (!call.parts.empty()) return;
@@ -178,6 +205,7 @@ void Issue::call(const Operation& call) {
     case c10d::OpType::COALESCED:
     case c10d::OpType::_ALLREDUCE_SPARSE:  // refused by require_carried()
     case c10d::OpType::UNKNOWN:
+    default:
       break;
   }
   TORCH_INTERNAL_ASSERT(false, "no call of NCCL for ", comm::name_of(call));

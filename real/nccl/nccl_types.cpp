@@ -9,6 +9,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #include "nccl_error.h"
 
@@ -116,7 +117,8 @@ ncclRedOp_t reduction_of(const comm::Operation& call, c10::ScalarType dtype) {
 
 void require_factor(const comm::Operation& call) {
   const auto* const supplement = supplement_of(call);
-  TORCH_CHECK_VALUE(supplement != nullptr, "ReduceOp.PREMUL_SUM needs its factor; make it with makeNCCLPreMulSum()");
+  TORCH_CHECK_VALUE(supplement != nullptr, "ReduceOp.PREMUL_SUM needs its factor; make it with ",
+                    libtorch::kMakePreMulSum);
   const at::Tensor& factor = supplement->tensor_factor;
   if (!factor.defined()) return;
   TORCH_CHECK_VALUE(factor.numel() == 1, "ReduceOp.PREMUL_SUM's factor has ", factor.numel(), " elements; it has one");

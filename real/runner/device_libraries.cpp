@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/exec/exempt_libraries.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #include "nccl/nccl_library.h"
 
@@ -52,10 +53,10 @@ void open_device_libraries() {
   const auto path = libtorch_folder() / "libtorch_cuda.so";
   if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
   const auto reason = loader_error();
-  throw RunnerUnavailable(fmt::format(
-      "a run on GPUs needs LibTorch's CUDA libraries, and {} cannot be opened: {}. pip install torch==2.11.0 "
-      "with all that it depends on brings them; --with=gloo runs on the CPU",
-      path.string(), reason));
+  throw RunnerUnavailable(
+      fmt::format("a run on GPUs needs LibTorch's CUDA libraries, and {} cannot be opened: {}. pip install torch=={} "
+                  "with all that it depends on brings them; --with=gloo runs on the CPU",
+                  path.string(), reason, libtorch::kVersion));
 }
 
 int device_count() {

@@ -11,6 +11,7 @@
 #include <rehearse_internal/sim/input_file.h>
 #include <rehearse_internal/sim/run_log.h>
 #include <rehearse_internal/sim/scenario.h>
+#include <rehearse_internal/torch_state/torch_state_error.h>
 
 #include "cli/commands.h"
 #include "cli/death/signals.h"
@@ -51,6 +52,8 @@ int exit_code_of_exception(const std::string& self) {
   } catch (const ModuleError& error) {
     return said(error.what(), kExitUsage);
   } catch (const RunnerUnavailable& error) {
+    return said(error.what(), kExitUnavailable);
+  } catch (const torch_state::TorchStateError& error) {
     return said(error.what(), kExitUnavailable);
   } catch (const std::system_error& error) {
     return said(error.what(), kExitSystem);

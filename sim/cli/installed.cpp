@@ -49,15 +49,16 @@ std::string missing_for(const std::string& command) {
 }
 
 void say(const std::string& missing, const std::string& folder) {
-  std::fprintf(
-      stderr,
-      "rehearse: cannot start with the LibTorch in %s:\n%s"
-      "It needs LibTorch 2.11. Get it with\n"
-      "  python3 -m venv .venv\n"
-      "  .venv/bin/pip install --no-deps torch==2.11.0 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'\n"
-      "and name its folder, or that of an existing one:\n"
-      "  export REHEARSE_LIBTORCH_DIR=/path/to/site-packages/torch\n",
-      folder.c_str(), missing.c_str());
+  std::fprintf(stderr,
+               "rehearse: cannot start with the LibTorch in %s:\n%s"
+               "It needs LibTorch " REHEARSE_LIBTORCH_MINOR
+               ", with which it was built. Get it with\n"
+               "  python3 -m venv .venv\n"
+               "  .venv/bin/pip install --no-deps " REHEARSE_LIBTORCH_PACKAGES
+               "\n"
+               "and name its folder, or that of an existing one:\n"
+               "  export REHEARSE_LIBTORCH_DIR=/path/to/site-packages/torch\n",
+               folder.c_str(), missing.c_str());
 }
 
 }  // namespace

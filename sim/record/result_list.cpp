@@ -81,8 +81,8 @@ std::vector<ListedResult> listed_results(const std::vector<RankResult>& results,
   for (const auto& [rank, name, kept] : results) {
     // A conjugate view has the bytes of its base.
     const auto value = (kept.is_sparse() ? kept.to_dense() : kept).resolve_conj().resolve_neg().contiguous();
-    ListedResult result{rank, name, known[{rank, name}]++, c10::getDtypeNames(value.scalar_type()).first,
-                        value.sizes().vec()};
+    const std::string dtype(c10::getDtypeNames(value.scalar_type()).first);
+    ListedResult result{rank, name, known[{rank, name}]++, dtype, value.sizes().vec()};
     const std::string_view bytes(static_cast<const char*>(value.const_data_ptr()), value.nbytes());
     result.hash = fnv1a(bytes);
     add_figures_of(value, result);

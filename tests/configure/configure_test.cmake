@@ -58,18 +58,31 @@ endfunction()
 function(case_libtorch_missing_file)
   configure("${SOURCE_DIR}" "-DREHEARSE_LIBTORCH_DIR=${WORK_DIR}/nothing")
   expect_failure("this folder is not a LibTorch" "folder: ${WORK_DIR}/nothing" "CMake variable REHEARSE_LIBTORCH_DIR"
-                 "found: no include/ATen/ATen.h" "pip install --no-deps torch==2.11.0")
+                 "found: no include/ATen/ATen.h" "pip install --no-deps torch==2.15.0 'nvidia-cuda-runtime==13")
 endfunction()
 
 function(case_libtorch_wrong_version)
-  make_libtorch("${WORK_DIR}/torch" 2.10.1 "_ZN3c105ErrorC1ENSt7__cxx1112basic_string")
+  foreach(version IN ITEMS 2.10.1 2.16.0)
+    make_libtorch("${WORK_DIR}/torch" ${version} "_ZN3c105ErrorC1ENSt7__cxx1112basic_string")
+    configure("${SOURCE_DIR}" "-DREHEARSE_LIBTORCH_DIR=${WORK_DIR}/torch")
+    expect_failure("wrong version" "folder: ${WORK_DIR}/torch" "found: ${version}"
+                   "right: 2.11, 2.12, 2.13, 2.14, 2.15 (" "REHEARSE_UNTESTED_LIBTORCH=1 tries another one"
+                   "pip install --no-deps torch==2.15.0")
+  endforeach()
+endfunction()
+
+# Goes on with the version to the check of the ABI.
+function(case_libtorch_untested_version)
+  make_libtorch("${WORK_DIR}/torch" 2.16.0 "_ZN3c105ErrorC1ENS_14SourceLocationESs")
+  configure("${SOURCE_DIR}" "-DREHEARSE_LIBTORCH_DIR=${WORK_DIR}/torch" -DREHEARSE_UNTESTED_LIBTORCH=1)
+  expect_failure("LibTorch 2.16.0 is untested (tested: 2.11, 2.12, 2.13, 2.14, 2.15)" "old C++ ABI")
+  set(launcher "${CMAKE_COMMAND}" -E env REHEARSE_UNTESTED_LIBTORCH=1)
   configure("${SOURCE_DIR}" "-DREHEARSE_LIBTORCH_DIR=${WORK_DIR}/torch")
-  expect_failure("wrong version" "folder: ${WORK_DIR}/torch" "found: 2.10.1" "right: 2.11.x"
-                 "pip install --no-deps torch==2.11.0")
+  expect_failure("LibTorch 2.16.0 is untested" "old C++ ABI")
 endfunction()
 
 function(case_libtorch_old_abi)
-  make_libtorch("${WORK_DIR}/torch" 2.11.0 "_ZN3c105ErrorC1ENS_14SourceLocationESs")
+  make_libtorch("${WORK_DIR}/torch" 2.15.0 "_ZN3c105ErrorC1ENS_14SourceLocationESs")
   configure("${SOURCE_DIR}" "-DREHEARSE_LIBTORCH_DIR=${WORK_DIR}/torch")
   expect_failure("old C++ ABI" "found: _GLIBCXX_USE_CXX11_ABI=0" "right: _GLIBCXX_USE_CXX11_ABI=1")
 endfunction()

@@ -92,7 +92,7 @@ function(expect_missing_libtorch)
   started("${moved}" 0 "rehearse ${VERSION}")
   file(RPATH_CHANGE FILE "${moved}/libexec/rehearse/rehearse" OLD_RPATH "${LIBTORCH_DIR}/lib" NEW_RPATH "/gone")
   set(cure "export REHEARSE_LIBTORCH_DIR=/path/to/site-packages/torch\n")
-  started("${moved}" 69 "${LIBTORCH_DIR}:\n  libtorch_cpu.so => not found\n  libc10.so => not found\nIt needs LibTorch 2.11.")
+  started("${moved}" 69 "${LIBTORCH_DIR}:\n  libtorch_cpu.so => not found\n  libc10.so => not found\nIt needs LibTorch 2.")
   started("${moved}" 69 "${cure}")
   started("${moved}" 0 "rehearse ${VERSION}" "REHEARSE_LIBTORCH_DIR=${LIBTORCH_DIR}")
   # A folder that is named must be right, even if the command finds another one.

@@ -64,6 +64,26 @@ TEST_F(StoreTest, Get_WaitsForAnotherRank) {
   }
 }
 
+// c10d's stores have barrier() since LibTorch 2.12.
+template <class Store>
+void barrier(Store& store, int ranks) {
+  if constexpr (requires { store.barrier("b", ranks); }) {
+    store.barrier("b", ranks);
+  } else {
+    if (store.add("b", 1) == ranks) store.set("all", std::string());
+    store.wait({"all"});
+  }
+}
+
+TEST_F(StoreTest, Barrier_WaitsForAll) {
+  const auto outcome = run(3, [](int rank, FakeStore& store) {
+    exec::this_rank::sleep_for(rank * 10ms);
+    barrier(store, 3);
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 20ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 TEST_F(StoreTest, Wait_ForAllKeysInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     shared = std::make_shared<StoreState>();

@@ -33,6 +33,9 @@ class TablesTest(unittest.TestCase):
             root = pathlib.Path(folder)
             headers = root / "include/torch/csrc/distributed/c10d"
             headers.mkdir(parents=True)
+            version = root / "include/torch/headeronly/version.h"
+            version.parent.mkdir()
+            version.write_text("#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 13\n")
             for name in c10d_tables.CLASSES:
                 added = more if name == "Work" else ""
                 (headers / f"{name}.hpp").write_text(HEADER.format(name=name, more=added))
@@ -61,6 +64,14 @@ class TablesTest(unittest.TestCase):
         found = self.findings(self.GOOD + "| `gone` | | `Suite.Case` |\n")
         self.assertEqual(len(found), len(c10d_tables.CLASSES))
         self.assertIn("Backend::gone has a row and is not declared", found[0])
+
+    def test_rows_hold_since_their_version(self):
+        row = "| `brand_new` since 2.{} | | `Suite.Case` |\n"
+        self.assertEqual(self.findings(self.GOOD + row.format(14)), [])
+        found = self.findings(self.GOOD + row.format(13))
+        self.assertIn("Backend::brand_new has a row and is not declared", found[0])
+        with self.assertRaises(ValueError):
+            self.findings(self.GOOD + "| `brand_new` of late | | `Suite.Case` |\n")
 
     def test_row_without_test_is_found(self):
         found = self.findings(self.GOOD.replace("`Suite.Case`", "`Suite.Missing`", 1))

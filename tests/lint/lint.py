@@ -8,7 +8,8 @@ functions no function of more than 70 lines
 classes   no class with methods in more than 2 .cpp files, or with more than 30 methods there
 pages     the files and folders that ARCHITECTURE and CONTRIBUTING name exist
 public    only headers that a user can reach are public, and they include no internal one (public_headers.py)
-banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
+banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's; questions
+          for LibTorch's version outside of VERSION_ALLOWED
 scripts   scripts and style sheets of report pages: size, width, nothing that loads or turns texts into markup
 format    places where the clang-format version that .clang-format names would change a file
 
@@ -74,6 +75,9 @@ REAL_TIME = re.compile(
 # thread_locals.
 STATE_OF_FIBERS = tuple(folder + room for room in ("shapes/", "capture/", "compile/")
                         for folder in ("core/", "core/include/rehearse/", "core/internal/rehearse_internal/"))
+# The header that asks for LibTorch's version, and the test that reads the version of any LibTorch.
+VERSION_ALLOWED = ("core/internal/rehearse_internal/libtorch/version.h", "tests/core/torch_state/inventory_test.cpp")
+VERSION = re.compile(r"\bTORCH_(ABI_)?VERSION|<torch/(headeronly/)?version\.h>|REHEARSE_COMPILED_WITH_LIBTORCH")
 THREAD_LOCAL = re.compile(r"\bthread_local\b")
 LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|DISABLED" r"_)")
 MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(wo" r"rk|ro" r"ot|ho" r"me)/\w")
@@ -221,16 +225,18 @@ def check_scripts(root, files):
 
 def check_banned(root, files):
     for path in files:
-        if pathlib.PurePath(path).suffix not in CODE or path.startswith(REAL_TIME_ALLOWED):
+        if pathlib.PurePath(path).suffix not in CODE:
             continue
         text = code_without_comments((root / path).read_text())
         for number, line in enumerate(text.splitlines(), 1):
             match = REAL_TIME.search(line)
-            if match:
+            if match and not path.startswith(REAL_TIME_ALLOWED):
                 yield (f"{path}:{number}: {match.group(0)}: use the world's clock; where real time is the point, "
                        "add the file to REAL_TIME_ALLOWED in tests/lint/lint.py")
             if path.startswith(STATE_OF_FIBERS) and THREAD_LOCAL.search(line):
                 yield f"{path}:{number}: thread_local is shared by all ranks: use exec::FiberLocal"
+            if path not in VERSION_ALLOWED and VERSION.search(line):
+                yield f"{path}:{number}: asks for LibTorch's version: use {VERSION_ALLOWED[0]}"
 
 
 def clang_format(root):

@@ -321,6 +321,12 @@ class LintTest(unittest.TestCase):
             self.expect_one("banned", {"fakes/a.cpp": SPDX + line + "\n"}, "clock")
         self.assertEqual(findings("banned", {"tests/bench/a.cpp": SPDX + "std::this_thread::sleep_for(1s);\n"}), [])
 
+    def test_version_of_libtorch(self):
+        for line in ("#if TORCH_VERSION_MINOR > 11", "#include <torch/version.h>", "auto v = TORCH_ABI_VERSION;"):
+            self.expect_one("banned", {"tests/real/a.cpp": SPDX + line + "\n"}, "libtorch/version.h")
+        path = "core/internal/rehearse_internal/libtorch/version.h"
+        self.assertEqual(findings("banned", {path: SPDX + "#include <torch/headeronly/version.h>\n"}), [])
+
     def test_state_of_fibers(self):
         line = "thread_local int depth = 0;"
         for path in ("core/shapes/a.cpp", "core/capture/fake/a.cpp", "core/compile/a.h",

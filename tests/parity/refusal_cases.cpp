@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that gloo refuses, which we must refuse, too. A few calls must work.
+#include "kit/pre_mul_sum.h"
 #include "parity_case.h"
 
 namespace rehearse::parity {
@@ -51,7 +52,7 @@ std::vector<Case> refusal_cases() {
       {"allreduce avg of integers", [](Group g) { return allreduce(g, {one(g).to(at::kLong)}, Op::AVG); },
        Expected::gloo_lacks},
       {"allreduce max of complex", [](Group g) { return allreduce(g, {one(g).to(at::kComplexFloat)}, Op::MAX); }},
-      {"allreduce premul_sum", [](Group g) { return allreduce(g, some(g, 1), c10d::makeNCCLPreMulSum(2.0)); },
+      {"allreduce premul_sum", [](Group g) { return allreduce(g, some(g, 1), rehearse::test::pre_mul_sum(2.0)); },
        Expected::gloo_lacks},
       {"allreduce of two dtypes", [](Group g) { return allreduce(g, {one(g), one(g).to(at::kLong)}); }},
       {"allreduce of a transposed tensor",

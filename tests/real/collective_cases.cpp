@@ -11,6 +11,7 @@
 
 #include "bit_equal.h"
 #include "core/comm/test_world.h"
+#include "kit/pre_mul_sum.h"
 
 namespace rehearse::real {
 namespace {
@@ -64,7 +65,7 @@ std::vector<CollectiveCase> reductions() {
   cases.push_back({"premul_sum", [](int rank, int, const ProcessGroup& group, const Place& place) {
                      Tensors tensors{place(numbers({5}, at::kFloat, rank))};
                      c10d::AllreduceOptions options;
-                     options.reduceOp = c10d::makeNCCLPreMulSum(0.5);
+                     options.reduceOp = rehearse::test::pre_mul_sum(0.5);
                      done(group->allreduce(tensors, options));
                      return tensors;
                    }});

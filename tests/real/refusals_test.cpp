@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kit/pre_mul_sum.h"
 #include "real_world.h"
 
 namespace rehearse::real {
@@ -71,7 +72,7 @@ TEST_F(Refusals, FactorsThatNcclDoesNotTake) {
     return [=](const ProcessGroup& group) {
       std::vector<at::Tensor> tensors{on_device(tensor, 0)};
       c10d::AllreduceOptions options;
-      options.reduceOp = c10d::makeNCCLPreMulSum(factor);
+      options.reduceOp = rehearse::test::pre_mul_sum(factor);
       group->allreduce(tensors, options);
     };
   };

@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {
@@ -58,7 +60,7 @@ void take_gradients(const at::Tensor& fake, const at::Tensor& real) {
   const auto accumulator = autograd::impl::try_get_grad_accumulator(real);
   if (!accumulator) return;
   static_cast<autograd::AccumulateGrad&>(*accumulator).variable = fake;
-  autograd::impl::set_grad_accumulator(fake, accumulator);
+  autograd::impl::set_grad_accumulator(fake, libtorch::WeakNodePtr(accumulator));
 }
 
 // Autograd metadata for a second tensor object of a leaf: gradients accumulate in the leaf itself.
@@ -66,7 +68,7 @@ class LeafMeta final : public autograd::AutogradMeta {
  public:
   LeafMeta(c10::TensorImpl& owner, at::Tensor leaf)
       : AutogradMeta(&owner, true), leaf_(std::move(leaf)), accumulator_(autograd::impl::grad_accumulator(leaf_)) {
-    grad_accumulator_ = accumulator_;
+    grad_accumulator_ = libtorch::WeakNodePtr(accumulator_);
   }
 
   bool requires_grad() const override { return leaf_.requires_grad(); }
@@ -75,7 +77,7 @@ class LeafMeta final : public autograd::AutogradMeta {
 
  private:
   at::Tensor leaf_;
-  std::shared_ptr<autograd::Node> accumulator_;
+  libtorch::NodePtr accumulator_;
 };
 
 void become(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of) {
@@ -115,7 +117,7 @@ void take_history(const at::Tensor& fake) {
   meta.grad_fn_.reset();
 }
 
-std::shared_ptr<autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real) {
+libtorch::NodePtr lend_history(const at::Tensor& fake, const at::Tensor& real) {
   if (!real.requires_grad()) return nullptr;
   autograd::AutogradMeta& meta = *autograd::impl::materialize_autograd_meta(fake);
   if (!real.is_leaf()) {
@@ -127,7 +129,7 @@ std::shared_ptr<autograd::Node> lend_history(const at::Tensor& fake, const at::T
     return nullptr;
   }
   const auto accumulator = autograd::impl::grad_accumulator(real);
-  meta.grad_accumulator_ = accumulator;
+  meta.grad_accumulator_ = libtorch::WeakNodePtr(accumulator);
   return accumulator;
 }
 

@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 namespace rehearse::capture {
 
 // For a real tensor that user code never received, returns the tensor that user code holds in its place. Returns `real`
@@ -31,7 +33,7 @@ void share_real(const at::Tensor& fake, const at::Tensor& real);
 
 // From now on, the fake has the history of `real`: autograd edges to the fake lead to the autograd node of `real`. The
 // caller must keep the returned node, which may be null, for as long as it uses the fake.
-std::shared_ptr<torch::autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real);
+libtorch::NodePtr lend_history(const at::Tensor& fake, const at::Tensor& real);
 // From now on the fake does not require grad.
 void take_history(const at::Tensor& fake);
 

@@ -47,7 +47,7 @@ at::Tensor result_of_one(std::string_view name, const at::Tensor& input, const S
 }
 
 c10::IValue result_of_call(std::string_view name, const Stack& arguments) {
-  const bool is_argument = name == "wait_tensor" || name.ends_with('_');
+  const bool is_argument = name.starts_with("wait_tensor") || name.ends_with('_');
   if (is_argument) return arguments[0];
   if (arguments[0].isTensor()) return result_of_one(name, arguments[0].toTensor(), arguments);
   c10::List<at::Tensor> results;
@@ -94,16 +94,20 @@ void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys
     const at::Tensor fake = mode->fake_of(input);
     return as_copies ? fake.clone(at::MemoryFormat::Contiguous) : fake;
   });
-  const Stack results = {as_copies ? arguments[0] : result_of_call(name, arguments)};
+  Stack results;
+  if (!op.schema().returns().empty()) results.push_back(as_copies ? arguments[0] : result_of_call(name, arguments));
   if (mode->listener() != nullptr) {
     mode->listener()->on_operator(as_copies ? in_place_form(op) : op, arguments, results);
   }
-  torch::jit::push(*stack, results.front());
+  stack->insert(stack->end(), results.begin(), results.end());
 }
 
 torch::Library library_of(const char* name, std::initializer_list<const char*> operators) {
   torch::Library made(torch::Library::IMPL, name, c10::DispatchKey::Fake, __FILE__, __LINE__);
-  for (const char* op : operators) made.impl(op, torch::CppFunction::makeFromBoxedFunction<&collective_of_fakes>());
+  for (const char* op : operators) {  // wait_tensors exists since LibTorch 2.15
+    if (!c10::Dispatcher::singleton().findSchema({std::string(name) + "::" + op, ""})) continue;
+    made.impl(op, torch::CppFunction::makeFromBoxedFunction<&collective_of_fakes>());
+  }
   return made;
 }
 
@@ -111,10 +115,11 @@ torch::Library library_of(const char* name, std::initializer_list<const char*> o
 
 void register_collectives_of_fakes() {
   static const NeverDestroyed<torch::Library> plain([] {
-    return library_of("_c10d_functional", {"all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_",
-                                           "all_gather_into_tensor", "all_gather_into_tensor_coalesced",
-                                           "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced",
-                                           "all_to_all_single", "broadcast", "broadcast_", "wait_tensor"});
+    return library_of(
+        "_c10d_functional",
+        {"all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_", "all_gather_into_tensor",
+         "all_gather_into_tensor_coalesced", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced",
+         "all_to_all_single", "broadcast", "broadcast_", "wait_tensor", "wait_tensors"});
   });
   static const NeverDestroyed<torch::Library> with_gradients([] {
     return library_of("_c10d_functional_autograd",

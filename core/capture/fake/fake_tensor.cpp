@@ -94,6 +94,16 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of) {
   return made;
 }
 
+// LibTorch has named tensors until 2.12.
+template <class Tensor>
+bool has_names(const Tensor& tensor) {
+  if constexpr (requires { tensor.has_names(); }) {
+    return tensor.has_names();
+  } else {
+    return false;
+  }
+}
+
 bool has_tangent(const at::Tensor& tensor) {
   const auto* const meta = torch::autograd::impl::get_autograd_meta(tensor);
   return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
@@ -105,7 +115,7 @@ std::string kind_without_fakes(const at::Tensor& tensor) {
   if (tensor.is_quantized()) return "quantized";
   if (tensor.is_mkldnn()) return "mkldnn";
   if (has_tangent(tensor)) return "dual";
-  if (tensor.has_names()) return "named";
+  if (has_names(tensor)) return "named";
   return tensor.layout() == at::kStrided ? "" : "sparse";
 }
 

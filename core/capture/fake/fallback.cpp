@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/fake/fallback.h"
 
+#include <string>
 #include <utility>
 
 #include <ATen/core/List.h>
@@ -10,6 +11,9 @@
 
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/libtorch/version.h>
+#include <rehearse_internal/torch_state/torch_state_error.h>
+
 #include "capture/fake/call/operator_call.h"
 #include "capture/fake/fake_impl.h"
 #include "capture/fake/infer/infer.h"
@@ -115,6 +119,17 @@ void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
   for (c10::IValue& result : results) stack.push_back(std::move(result));
 }
 
+// Since 2.14, LibTorch has the key for fake tensors of its own, and nothing uses it yet.
+void require_free_key() {
+  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::Fake)) return;
+  using torch_state::TorchStateError;
+  throw TorchStateError(
+      TorchStateError::Reason::version_differs, "",
+      "LibTorch " + std::string(libtorch::kVersion) +
+          ", or a library of this program, has a fallback of its own for the dispatch key Fake, so "
+          "rehearse::compile() cannot capture anything. Use another LibTorch, or leave compile() out");
+}
+
 void fake_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   FakeMode* const mode = FakeMode::current();
   if (!mode) return call_without_mode(op, keys, *stack);
@@ -134,6 +149,7 @@ void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchK
 
 void register_fake_fallback() {
   static const NeverDestroyed<torch::Library> library([] {
+    require_free_key();
     torch::Library made(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
     made.fallback(torch::CppFunction::makeFromBoxedFunction<&fake_fallback>());
     return made;

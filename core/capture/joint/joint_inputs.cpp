@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <rehearse/graph/errors.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 namespace rehearse::capture {
 namespace {
@@ -60,7 +61,7 @@ at::Tensor JointInputs::add_tensor(const at::Tensor& example, const at::Tensor& 
   const bool requires_grad = std::exchange(spec.requires_grad, false);
   at::Tensor input = make_fake(spec, alias_of);
   if (!requires_grad) return input;
-  const auto end = std::make_shared<InputEnd>();
+  const auto end = libtorch::make_node<InputEnd>();
   const auto index = end->add_input_metadata(input);
   torch::autograd::impl::set_gradient_edge(input, {end, index});
   at::Tensor target = make_fake(spec);  // keeps its edge even if operators write to `input`

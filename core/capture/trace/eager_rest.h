@@ -17,6 +17,7 @@
 
 #include <rehearse/capture/segments.h>
 #include <rehearse_internal/capture/left_fakes.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "capture/trace/recording/recording.h"
 
@@ -58,7 +59,7 @@ class EagerRest {
   std::unordered_map<std::uint64_t, at::Tensor> real_;    // by fake_id()
   std::map<const c10::TensorImpl*, WeakTensor> handles_;  // by real tensor: the fake that became it
   std::vector<std::pair<WeakTensor, at::Tensor>> stand_ins_;
-  mutable std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // for leaves among the inputs
+  mutable std::vector<libtorch::NodePtr> accumulators_;  // for leaves among the inputs
 };
 
 }  // namespace rehearse::capture

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <rehearse_internal/operators/capture_mode.h>
+#include <rehearse_internal/operators/collective_gradients.h>
 #include <rehearse_internal/operators/lone_code.h>
 
 #include "comm/call/call_describer.h"
@@ -75,6 +76,11 @@ std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&, int)> again(Method 
 }
 
 }  // namespace
+
+DescribedBackend::DescribedBackend(int rank, int size, std::chrono::milliseconds timeout)
+    : libtorch::Backend(rank, size), timeout_(timeout) {
+  operators::register_collective_gradients();
+}
 
 auto DescribedBackend::monitored_barrier(const c10d::BarrierOptions& options) const -> Called {
   TORCH_CHECK(!is_coalescing(), "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");

@@ -11,6 +11,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
 #include <rehearse_internal/operators/capture_mode.h>
 #include <rehearse_internal/operators/group_use.h>
 
@@ -71,12 +72,11 @@ class CollectiveBackward : public torch::autograd::Node {
   const std::string group_;
 };
 
-// Returns the output of `compute`, with `backward` as its autograd node. Takes ownership of the node.
+// Returns the output of `compute`, with `node` as its autograd node.
 template <class Compute>
-at::Tensor with_backward(CollectiveBackward* backward, const at::Tensor& input, Compute&& compute) {
-  const std::shared_ptr<torch::autograd::Node> node(backward, torch::autograd::deleteNode);
+at::Tensor with_backward(const libtorch::NodePtr& node, const at::Tensor& input, Compute&& compute) {
   operators::end_capture("a collective with a gradient", "Give it a tensor that requires no gradient.");
-  TORCH_CHECK_NOT_IMPLEMENTED(!input._fw_grad(/*level=*/0).defined(), backward->name(),
+  TORCH_CHECK_NOT_IMPLEMENTED(!input._fw_grad(/*level=*/0).defined(), node->name(),
                               ": a collective has no forward-mode gradient");
   node->set_next_edges(torch::autograd::collect_next_edges(input));
   at::Tensor output;
@@ -121,7 +121,7 @@ class BroadcastBackward : public CollectiveBackward {
 // AllReduceBackward and BroadcastBackward call this, so that gradients of gradients exist.
 at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string& reduce_op, const std::string& group) {
   if (!wants_gradient(input)) return all_reduce_now(input, reduce_op, group);
-  return with_backward(new AllReduceBackward(reduce_op, group), input,
+  return with_backward(libtorch::make_node<AllReduceBackward>(reduce_op, group), input,
                        [&] { return all_reduce_now(input, reduce_op, group); });
 }
 
@@ -193,7 +193,7 @@ at::Tensor broadcast(const at::Tensor& input, const ProcessGroup& group, int roo
                     "; the group has ranks 0 to ", checked_group.getSize() - 1);
   const std::string name = group->getGroupName();
   if (!wants_gradient(input)) return broadcast_now(input, root, name);
-  return with_backward(new BroadcastBackward(root == checked_group.getRank(), name), input,
+  return with_backward(libtorch::make_node<BroadcastBackward>(root == checked_group.getRank(), name), input,
                        [&] { return broadcast_now(input, root, name); });
 }
 

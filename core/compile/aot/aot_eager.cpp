@@ -30,14 +30,20 @@ const graph::Node* call_in_place(const graph::GraphModule& module) {
       module, [](const graph::Node& node, const graph::GraphModule&) { return graph::communicates_in_place(node); });
 }
 
+// True for a result of a functional collective.
+bool is_launched(const graph::Node& tensor) {
+  const graph::Node* launch = &tensor;
+  while (launch != nullptr && launch->target() == "_operator.getitem") launch = launch->args().at(0).node();
+  return launch != nullptr && launch->target().starts_with("torch.ops._c10d_functional");
+}
+
 // The first wait for something that was launched before the graph; null if there is none. The graph copies arguments
 // that it changes, and would copy them before it waits.
 const graph::Node* wait_for_other(const graph::GraphModule& module) {
   for (const graph::Node& node : module.graph()) {
-    if (node.target() != "torch.ops._c10d_functional.wait_tensor.default") continue;
-    const graph::Node* launch = node.args().at(0).node();
-    while (launch != nullptr && launch->target() == "_operator.getitem") launch = launch->args().at(0).node();
-    if (launch == nullptr || !launch->target().starts_with("torch.ops._c10d_functional")) return &node;
+    if (!node.target().starts_with("torch.ops._c10d_functional.wait_tensor")) continue;  // one, or a list
+    const auto& tensors = node.input_nodes();
+    if (!std::all_of(tensors.begin(), tensors.end(), [](const auto* each) { return is_launched(*each); })) return &node;
   }
   return nullptr;
 }

@@ -11,6 +11,8 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "compile/aot/tangent_form.h"
 
 namespace rehearse::compiler {
@@ -35,9 +37,9 @@ void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results) {
 }
 
 AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&& edges)
-    : CompiledHistory(std::move(edges)), program_(std::move(program)) {}
+    : OwningNode(std::move(edges)), program_(std::move(program)) {}
 
-std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
+libtorch::PtrTo<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs) {
   // An input from which no result is computed gets no edge. With an edge, autograd would call the input's node and
   // hooks without a gradient.
@@ -48,11 +50,11 @@ std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program
     const bool has_edge = tensor.defined() && tensor.requires_grad() && program->backwards().has_path_to(i);
     edges.push_back(has_edge ? autograd::impl::gradient_edge(tensor) : autograd::Edge());
   }
-  return std::shared_ptr<AotNode>(new AotNode(std::move(program), std::move(edges)), autograd::deleteNode);
+  return libtorch::make_node<AotNode>(std::move(program), std::move(edges));
 }
 
 void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
-  const auto self = std::static_pointer_cast<AotNode>(getptr());
+  const auto self = libtorch::pointer_to(*this);
   for (const capture::Tangent& tangent : program_->backwards().first().tangents) {
     forget_base(at::Tensor(results[tangent.value].toTensor()), results);
     autograd::set_history(results[tangent.value].toTensor(), self);
@@ -82,6 +84,12 @@ void AotNode::release_saved() {
   for (autograd::SavedVariable& tensor : tensors_) tensor.reset_data();
   of_hooks_.clear();
   released_ = true;
+}
+
+void AotNode::drop_members() noexcept {
+  tensors_.clear();
+  of_hooks_.clear();
+  numbers_.clear();
 }
 
 std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) {
@@ -136,8 +144,8 @@ autograd::variable_list AotNode::apply(autograd::variable_list&& tangents) {
   autograd::variable_list gradients = run(std::move(tangents));
   if (!differentiable) return gradients;
   const auto error =
-      std::make_shared<autograd::Error>("aot_eager records a backward once: the gradients of " + program_->name() +
-                                        " cannot be differentiated again. The back end 'eager' can");
+      libtorch::make_node<autograd::Error>("aot_eager records a backward once: the gradients of " + program_->name() +
+                                           " cannot be differentiated again. The back end 'eager' can");
   for (at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
     gradient = gradient.variable_data();  // it may be a tangent, whose own history must stay

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <rehearse_internal/capture/compiled_history.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "compile/aot/aot_program.h"
 
@@ -16,7 +17,7 @@ namespace rehearse::compiler {
 
 // The autograd node of one call of an AotProgram. Its edges lead to the program's inputs, in order. An input has no
 // edge if it is no tensor, if it requires no gradient, or if no result is computed from it.
-class AotNode : public capture::CompiledHistory {
+class AotNode : public libtorch::OwningNode<capture::CompiledHistory> {
  public:
   AotNode(std::shared_ptr<const AotProgram> program, torch::autograd::edge_list&& edges);
 
@@ -32,6 +33,7 @@ class AotNode : public capture::CompiledHistory {
   // Gradients that depend on undefined tangents only are undefined, as in eager mode. Differentiating the gradients
   // again is an error.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
+  void drop_members() noexcept override;
 
  private:
   void release_saved();
@@ -52,7 +54,7 @@ class AotNode : public capture::CompiledHistory {
 // either of them notices if the caller changes the result in place.
 void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results);
 
-std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
+libtorch::PtrTo<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::compiler

@@ -8,12 +8,12 @@
 #include <ATen/Context.h>
 #include <ATen/Version.h>
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/exec/build_id.h>
 #include <rehearse_internal/hash/fnv1a.h>
+#include <rehearse_internal/libtorch/version.h>
 #include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
@@ -145,11 +145,11 @@ std::string cache_key(const BackendInput& input, const std::string& backend, con
 
 std::string program_id() {
   const std::string ours = exec::build_id_at(reinterpret_cast<const void*>(&program_id));
-  const std::string libtorch = exec::build_id_at(&at::globalContext());
-  if (ours.empty() || libtorch.empty()) return "";
+  const std::string id_of_libtorch = exec::build_id_at(&at::globalContext());
+  if (ours.empty() || id_of_libtorch.empty()) return "";
   Fnv1a loaded;
   for (const std::string& each : exec::loaded_code()) loaded.add(each + "\n");
-  return fmt::format("Rehearse {}, LibTorch {} {}, {}, and libraries {:016x}", ours, TORCH_VERSION, libtorch,
+  return fmt::format("Rehearse {}, LibTorch {} {}, {}, and libraries {:016x}", ours, libtorch::kVersion, id_of_libtorch,
                      at::get_cpu_capability(), loaded.value());
 }
 

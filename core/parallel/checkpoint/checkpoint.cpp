@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
 #include <rehearse_internal/operators/capture_mode.h>
 #include <rehearse_internal/parallel/captured_checkpoint.h>
 
@@ -123,8 +124,7 @@ std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, const std::
   graph.release();
   require_none_kept(graph, inputs);
   graph.leave_out_kept();
-  const std::shared_ptr<CheckpointNode> node(
-      new CheckpointNode(std::move(code), given, state, exits_of(graph, inputs, given)), autograd::deleteNode);
+  const auto node = libtorch::make_node<CheckpointNode>(std::move(code), given, state, exits_of(graph, inputs, given));
   node->record(results, indices);
   return results;
 }

@@ -108,7 +108,7 @@ std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results) 
 
 CheckpointNode::CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state,
                                std::vector<Exit> exits)
-    : Node(edges_of(exits)), code_(std::move(code)), state_(std::move(state)), exits_(std::move(exits)) {
+    : OwningNode(edges_of(exits)), code_(std::move(code)), state_(std::move(state)), exits_(std::move(exits)) {
   inputs_.reserve(inputs.size());
   for (const at::Tensor& input : inputs) inputs_.emplace_back(input, false);
 }
@@ -123,6 +123,12 @@ void CheckpointNode::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (autograd::SavedVariable& input : inputs_) input.reset_data();
   code_ = nullptr;
+}
+
+void CheckpointNode::drop_members() noexcept {
+  code_ = nullptr;
+  inputs_.clear();
+  exits_.clear();
 }
 
 std::vector<at::Tensor> CheckpointNode::unpack() {

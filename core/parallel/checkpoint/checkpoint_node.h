@@ -14,6 +14,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <rehearse/parallel/checkpoint.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "parallel/checkpoint/local_graph.h"
 
@@ -83,7 +84,7 @@ struct CheckpointInputs {
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results);
 
 // The autograd node of one checkpoint. Its backward runs the code again.
-class CheckpointNode : public torch::autograd::Node {
+class CheckpointNode : public libtorch::OwningNode<torch::autograd::Node> {
  public:
   // An edge that leaves the code's graph: to an input, or to another tensor from outside.
   struct Exit {
@@ -101,6 +102,7 @@ class CheckpointNode : public torch::autograd::Node {
 
  protected:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+  void drop_members() noexcept override;
 
  private:
   std::vector<at::Tensor> unpack();
@@ -112,7 +114,7 @@ class CheckpointNode : public torch::autograd::Node {
   CheckpointCode code_;
   std::vector<torch::autograd::SavedVariable> inputs_;
   const RunState state_;
-  const std::vector<Exit> exits_;
+  std::vector<Exit> exits_;
   std::vector<std::size_t> indices_;
   std::size_t results_ = 0;
 };

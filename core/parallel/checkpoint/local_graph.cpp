@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 namespace rehearse::parallel {
 namespace {
@@ -21,9 +22,9 @@ namespace autograd = torch::autograd;
 
 // Makes a node that receives the gradient for `exit` instead of the node outside of the graph, so hooks of the outside
 // node do not run. The engine returns that gradient.
-std::shared_ptr<autograd::Node> make_end(const autograd::Edge& exit) {
+libtorch::NodePtr make_end(const autograd::Edge& exit) {
   const auto& form = exit.function->input_metadata(exit.input_nr);
-  auto end = std::make_shared<autograd::Identity>();
+  auto end = libtorch::make_node<autograd::Identity>();
   end->add_input_metadata(form.options(), form.shape_as_dim_vector(), form.is_tensor_subclass(),
                           form.is_nested_tensor(), form.grad_dtype());
   return end;
@@ -64,7 +65,7 @@ LocalGraph::Target LocalGraph::target_of(const autograd::Edge& edge) {
   const bool is_new = node.sequence_nr() >= begin_ && dynamic_cast<const autograd::AccumulateGrad*>(&node) == nullptr;
   if (!is_new) return {std::nullopt, edge, edge.input_nr};
   const auto [found, is_first] = step_of_.try_emplace(&node, steps_.size());
-  if (is_first) steps_.push_back({edge.function, {}});
+  if (is_first) steps_.push_back({libtorch::WeakNodePtr(edge.function), {}});
   return {found->second, {}, edge.input_nr};
 }
 
@@ -90,8 +91,7 @@ void LocalGraph::list_exit(const Target& target, std::vector<std::size_t>& to_vi
   exits_.push_back(target.edge);
 }
 
-std::shared_ptr<autograd::Node> LocalGraph::find_kept(
-    const std::function<bool(const autograd::Edge&)>& is_input) const {
+libtorch::NodePtr LocalGraph::find_kept(const std::function<bool(const autograd::Edge&)>& is_input) const {
   const auto leads_inside = [&](const Target& target) { return target.step || is_input(target.edge); };
   for (const Step& step : steps_) {
     auto node = step.node.lock();
@@ -115,8 +115,8 @@ void LocalGraph::leave_out_kept() {
 }
 
 // Redirects every edge that leaves the graph to a new node. Returns these nodes, one for each exit.
-std::vector<std::shared_ptr<autograd::Node>> LocalGraph::put_ends_in_place_of_exits() {
-  std::vector<std::shared_ptr<autograd::Node>> ends;
+std::vector<libtorch::NodePtr> LocalGraph::put_ends_in_place_of_exits() {
+  std::vector<libtorch::NodePtr> ends;
   for (const autograd::Edge& exit : exits_) ends.push_back(make_end(exit));
   const auto redirect = [&](autograd::Edge& edge, const Target& target) {
     if (target.step || !target.edge.is_valid()) return;

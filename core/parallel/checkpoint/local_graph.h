@@ -13,6 +13,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 namespace rehearse::parallel {
 
 // The part of autograd's graph that the calling fiber has recorded since a given moment: all nodes (here called steps)
@@ -38,8 +40,7 @@ class LocalGraph {
   // Call it after release(). Returns a step that still exists; null if there is none. Steps of views of older tensors
   // do not count, because LibTorch makes such a step when a view is first used after its base has changed. `is_input`:
   // true for the edge of an input; a view of an input is not older than the graph, so its step counts.
-  std::shared_ptr<torch::autograd::Node> find_kept(
-      const std::function<bool(const torch::autograd::Edge&)>& is_input) const;
+  libtorch::NodePtr find_kept(const std::function<bool(const torch::autograd::Edge&)>& is_input) const;
 
   // Call it after release(). From now on, steps that still exist count as older than the graph, so edges to them are
   // exits.
@@ -59,7 +60,7 @@ class LocalGraph {
     std::uint32_t input_nr = 0;
   };
   struct Step {
-    std::weak_ptr<torch::autograd::Node> node;
+    libtorch::WeakNodePtr node;
     std::vector<Target> targets;  // the targets of its next edges, in their order
   };
 
@@ -67,7 +68,7 @@ class LocalGraph {
   Target target_of(const torch::autograd::Edge& edge);
   void list_exits();
   void list_exit(const Target& target, std::vector<std::size_t>& to_visit);
-  std::vector<std::shared_ptr<torch::autograd::Node>> put_ends_in_place_of_exits();
+  std::vector<libtorch::NodePtr> put_ends_in_place_of_exits();
 
   const std::uint64_t begin_;
   torch::autograd::edge_list roots_;

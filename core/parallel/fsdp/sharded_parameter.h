@@ -9,6 +9,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "parallel/fsdp/shard_layout.h"
 
 namespace rehearse::parallel {
@@ -52,7 +54,7 @@ class ShardedParameter {
 
   // The node that accumulates the whole's gradient, also for a frozen parameter; null if its dtype has no gradients.
   // Kept alive, so that its hooks stay.
-  const std::shared_ptr<torch::autograd::Node>& accumulator() const noexcept { return accumulator_; }
+  const libtorch::NodePtr& accumulator() const noexcept { return accumulator_; }
 
   void fill();
   void free();
@@ -89,7 +91,7 @@ class ShardedParameter {
   at::Tensor shard_, whole_, mark_;
   at::Tensor kept_;      // gradient from backwards inside no_sync(), if reductions use another dtype than the whole
   at::Tensor replaced_;  // the original memory of the module's tensor, before its dtype changed
-  std::shared_ptr<torch::autograd::Node> accumulator_;
+  libtorch::NodePtr accumulator_;
 };
 
 }  // namespace rehearse::parallel

@@ -7,6 +7,8 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 
+#include "parallel/model/reducer_buckets.h"
+
 namespace rehearse::parallel {
 namespace {
 
@@ -29,13 +31,13 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
     name_of.emplace(parameters.tensors[i].unsafeGetTensorImpl(), &parameters.names[i]);
   }
   const auto model = model_ == 1 ? "DDP" : fmt::format("DDP #{}", model_);
-  const auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/false);
+  const auto buckets = buckets_of(reducer);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const auto& buffer = buckets[i].getBuffer();
-    if (!buffer.defined()) continue;  // sparse buckets are made anew in each backward
+    const auto& buffer = buckets[i].buffer;
+    if (!buffer.defined()) continue;
     std::string text = fmt::format("{} bucket {} of {}: ", model, i, buckets.size());
     const char* between = "";
-    for (const auto& tensor : buckets[i].getParameters()) {
+    for (const auto& tensor : buckets[i].parameters) {
       text += between + *name_of.at(tensor.unsafeGetTensorImpl());
       between = ", ";
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <string_view>
 
+#include <c10/util/Exception.h>
+
 #include <rehearse/shapes/errors.h>
 
 #include "shapes/env/shape_node.h"
@@ -19,6 +21,10 @@ std::string asker(const char* file, std::int64_t line) {
 
 std::int64_t ShapeNode::guard_int(const char* file, std::int64_t line) {
   const Expr value = expr();
+  // Since LibTorch 2.14, c10::TensorImpl::sizes() of symbolic sizes asks here. Until then it threw, and whoever
+  // inferred shapes with a kernel for plain sizes then inferred them in another way. Specialising would hide that.
+  TORCH_CHECK(value.is_number() || !std::string_view(file).ends_with("SymbolicShapeMeta.cpp"),
+              "Cannot call sizes() on tensor with symbolic sizes/strides");
   return value.is_number() ? value.number() : env_->specialise(value, asker(file, line));
 }
 

@@ -9,7 +9,8 @@
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
 
-#include <rehearse_internal/torch_state/torch_state.h>
+#include <rehearse_internal/libtorch/version.h>
+#include <rehearse_internal/torch_state/torch_state_error.h>
 
 #include "torch_state/tls/elf_tls.h"
 
@@ -67,7 +68,7 @@ DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
   require_exchangeable();
 }
 
-// In LibTorch 2.11, each device's default generator is stored in its own place. Another version may differ, so check.
+// Each device's default generator is stored in its own place. A version may differ, so check.
 void DeviceGenerators::require_exchangeable() const {
   const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
   for (std::size_t device = 0; device < defaults_.size(); ++device) {
@@ -80,7 +81,8 @@ void DeviceGenerators::require_exchangeable() const {
                           "LibTorch's default generator of device " +
                               c10::Device(type_, static_cast<c10::DeviceIndex>(device)).str() +
                               " cannot be exchanged, so torch::manual_seed() in a rank would seed all ranks'. Use the "
-                              "official package of LibTorch 2.11");
+                              "official package of LibTorch " +
+                              std::string(libtorch::kVersion));
   }
 }
 

@@ -12,7 +12,8 @@
 #include <memory>
 #include <optional>
 
-#include <rehearse_internal/torch_state/torch_state.h>
+#include <rehearse_internal/libtorch/version.h>
+#include <rehearse_internal/torch_state/torch_state_error.h>
 
 extern "C" {
 
@@ -30,8 +31,9 @@ namespace rehearse::torch_state {
 namespace {
 
 const std::string kWayOut =
-    "Use the official wheel or archive of LibTorch 2.11 as it is (pip install torch==2.11.0), not a stripped "
-    "copy.";
+    "Use the official wheel or archive of LibTorch as it is (pip install torch==" + std::string(libtorch::kVersion) +
+    "), not a stripped copy.";
+constexpr const char* kExecutable = "/proc/self/exe";
 
 class File {
  public:
@@ -134,13 +136,14 @@ struct SymbolTable {
   ElfW(Shdr) names;
 };
 
-std::optional<SymbolTable> find_symbol_table(const File& file) {
+// `type`: SHT_SYMTAB, or SHT_DYNSYM for what a stripped file still has.
+std::optional<SymbolTable> find_symbol_table(const File& file, unsigned type) {
   ElfW(Ehdr) header;
   file.read(&header, sizeof header, 0);
   std::vector<ElfW(Shdr)> sections(header.e_shnum);
   file.read(sections.data(), sections.size() * sizeof(ElfW(Shdr)), header.e_shoff);
   for (const auto& section : sections) {
-    if (section.sh_type == SHT_SYMTAB && section.sh_link < sections.size())
+    if (section.sh_type == type && section.sh_link < sections.size())
       return SymbolTable{section, sections[section.sh_link]};
   }
   return std::nullopt;
@@ -173,7 +176,8 @@ bool is_loaded(std::string_view soname) { return find_loaded(soname).found; }
 
 std::vector<TlsSymbol> read_tls_symbols(const std::string& path) {
   const File file(path);
-  const auto table = find_symbol_table(file);
+  auto table = find_symbol_table(file, SHT_SYMTAB);
+  if (!table && path == kExecutable) table = find_symbol_table(file, SHT_DYNSYM);
   if (!table) {
     throw TorchStateError(TorchStateError::Reason::no_symbol_table, path,
                           path +
@@ -187,11 +191,28 @@ std::vector<TlsSymbol> read_tls_symbols(const std::string& path) {
     const std::size_t got = file.read_some(name, kTlsNameMax, table->names.sh_offset + entry.st_name);
     name[got] = '\0';
     if (is_marker(name)) continue;
-    symbols.push_back({name, entry.st_value, entry.st_size});
+    const auto binding = ELF64_ST_BIND(entry.st_info);
+    symbols.push_back({name, entry.st_value, entry.st_size, binding == STB_GNU_UNIQUE || binding == STB_WEAK});
   }
   std::sort(symbols.begin(), symbols.end(), [](const TlsSymbol& a, const TlsSymbol& b) { return a.offset < b.offset; });
   return symbols;
 }
+
+namespace {
+
+TlsModule read_module(const LoadedModule& loaded, const std::string& path) {
+  TlsModule module;
+  module.path = path;
+  module.id = loaded.tls_id;
+  module.build_id = loaded.build_id;
+  module.block_bytes = loaded.tls_block_bytes;
+  module.initial.resize(loaded.tls_block_bytes);
+  std::copy_n(loaded.tls_init, loaded.tls_init_bytes, module.initial.begin());
+  module.symbols = read_tls_symbols(path);
+  return module;
+}
+
+}  // namespace
 
 TlsModule read_tls_module(std::string_view soname) {
   using Reason = TorchStateError::Reason;
@@ -200,16 +221,11 @@ TlsModule read_tls_module(std::string_view soname) {
     throw TorchStateError(Reason::not_loaded, std::string(soname),
                           std::string(soname) + " is not loaded as a shared library. " + kWayOut);
   }
-  TlsModule module;
-  module.path = loaded.path;
-  module.id = loaded.tls_id;
-  module.build_id = loaded.build_id;
-  module.block_bytes = loaded.tls_block_bytes;
-  module.initial.resize(loaded.tls_block_bytes);
-  std::copy_n(loaded.tls_init, loaded.tls_init_bytes, module.initial.begin());
-  module.symbols = read_tls_symbols(loaded.path);
-  return module;
+  return read_module(loaded, loaded.path);
 }
+
+// The dynamic linker lists the executable without a name.
+TlsModule read_tls_of_executable() { return read_module(find_loaded(""), kExecutable); }
 
 std::byte* tls_block_of_this_thread(const TlsModule& module) noexcept {
   RehearseTlsIndex index{module.id, 0};

@@ -13,6 +13,7 @@ struct TlsSymbol {
   std::string name;  // as in the symbol table (mangled); cut at kTlsNameMax
   std::size_t offset = 0;
   std::size_t bytes = 0;
+  bool is_inline = false;  // a header defines it: the linker keeps one copy of all
 };
 
 // Longer names exist (templates of fbgemm), but no lookup uses their full names.
@@ -37,6 +38,9 @@ std::vector<TlsSymbol> read_tls_symbols(const std::string& path);
 // Reads the symbol table of the loaded library whose file name is `soname`. Takes a few milliseconds for a file of half
 // a million symbols. Throws TorchStateError if the library is not loaded, is not readable, or has no `.symtab`.
 TlsModule read_tls_module(std::string_view soname);
+
+// The same for the executable. If the executable has been stripped, only the variables that it exports are in the list.
+TlsModule read_tls_of_executable();
 
 // The calling thread's block of that library; allocates it if necessary.
 std::byte* tls_block_of_this_thread(const TlsModule& module) noexcept;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_state/tls/tls_inventory.h"
 
+#include <algorithm>
+#include <array>
+
 namespace rehearse::torch_state {
 namespace {
 
@@ -29,6 +32,7 @@ const TlsFamily* find_family(std::span<const TlsFamily> families, std::string_vi
 
 const TlsEntry* find_entry(std::span<const TlsEntry> entries, std::string_view symbol) {
   for (const TlsEntry& entry : entries) {
+    if (entry.symbol.starts_with('*') && symbol.ends_with(entry.symbol.substr(1))) return &entry;
     const bool is_guard = symbol.starts_with("_ZGV") && symbol.substr(4) == entry.symbol.substr(2);
     if (is_guard || symbol == entry.symbol) return &entry;
   }
@@ -36,6 +40,11 @@ const TlsEntry* find_entry(std::span<const TlsEntry> entries, std::string_view s
 }
 
 }  // namespace
+
+bool is_of_libtorch(std::string_view symbol) {
+  constexpr std::array<std::string_view, 5> kNamespaces = {"at", "c10", "c10d", "caffe2", "torch"};
+  return std::find(kNamespaces.begin(), kNamespaces.end(), first_name(symbol)) != kNamespaces.end();
+}
 
 ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory) {
   ClassifiedTls result;

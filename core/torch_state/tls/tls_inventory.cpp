@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, and how to treat each. To update the table for
-// another version, run the test TlsInventory: it lists new and missing variables.
+// The thread-local variables of libc10 and libtorch_cpu, and how to treat each. The test TlsInventory lists new and
+// missing variables of a version. The class of a variable follows from its use in LibTorch's source, not from its name.
 #include "torch_state/tls/tls_inventory.h"
+
+#include <algorithm>
+#include <iterator>
 
 namespace rehearse::torch_state {
 namespace {
@@ -18,7 +21,8 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN3c1012_GLOBAL__N_118autograd_state_tlsE", per_fiber, "grad, inference, forward-grad modes"},
     {"_ZN3c104implL22torchDispatchModeStateE", per_fiber, "stack of torch-dispatch modes"},
     {"_ZN3c104implL21pythonDispatcherStateE", per_fiber, "Python dispatcher"},
-    {"_ZN3c104implL21hermeticPyObjectStateE", optional, "hermetic Python object mode"},
+    {"_ZN3c104implL19fakeTensorModeStateE", per_fiber, "mode of LibTorch's own fake tensors", since(14)},
+    {"_ZN3c104implL21hermeticPyObjectStateE", optional, "hermetic Python object mode", until(12)},
     {"_ZN3c10L29dispatch_trace_nesting_value_E", per_fiber, "nesting of dispatcher calls"},
     {"_ZN12_GLOBAL__N_112tls_on_entryE", per_fiber, "dispatch keys at entry of the Python fallback"},
     // c10: what guards set for the current thread
@@ -28,16 +32,17 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN3c1012_GLOBAL__N_119profiling_allocatorE", per_fiber, "set by WithProfilingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_118allocation_plannerE", per_fiber, "set by the allocation plan guards"},
     {"_ZN3c10L14in_at_parallelE", per_fiber, "inside at::parallel_for"},
-    {"_ZN3c104impl12_GLOBAL__N_121tls_fake_device_guardE", optional, "device guard of fake tensors"},
+    {"_ZN3c104impl12_GLOBAL__N_121tls_fake_device_guardE", optional, "device guard of fake tensors", until(11)},
     {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE16current_streams_E", optional, "fake CUDA streams"},
     {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE15current_device_E", optional, "fake CUDA device"},
     // ATen: modes
     {"_ZN2at8autocast12_GLOBAL__N_113cache_enabledE", per_fiber, "autocast"},
     {"_ZN2at8autocast12_GLOBAL__N_114autocast_dtypeE", per_fiber, "autocast"},
     {"_ZN2at8autocast12_GLOBAL__N_17nestingE", per_fiber, "autocast"},
-    {"_ZN2atL17NamesMode_enabledE", per_fiber, "named tensors"},
+    {"_ZN2atL17NamesMode_enabledE", per_fiber, "named tensors", until(12)},
     {"_ZN2atL21rocm_is_backward_passE", per_fiber, "ROCm backward pass"},
-    {"_ZN2atL24override_allow_tf32_flagE", per_fiber, "NoTF32Guard"},
+    {"_ZN2atL24override_allow_tf32_flagE", per_fiber, "NoTF32Guard", until(14)},
+    {"_ZN2atL36override_fp32_reduced_precision_flagE", per_fiber, "as NoTF32Guard", since(15)},
     {"_ZN2at12_GLOBAL__N_132kDTensorAllowImplicitReplicationE", per_fiber, "DTensor's implicit replication"},
     {"_ZN2at9functorch12_GLOBAL__N_113kFuncTorchTLSE", per_fiber, "functorch's stack of levels"},
     {"_ZN2at17functionalization4implL30_functionalizationReapplyViewsE", per_fiber, "functionalization"},
@@ -45,10 +50,21 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN2at4implL24pythonTorchFunctionStateE", per_fiber, "stack of torch-function modes"},
     {"_ZN2at4implL10py_objectsE", per_fiber, "ThreadLocalPythonObjects"},
     {"_ZN2at12_GLOBAL__N_13tlsE", per_fiber, "saved-tensor hooks"},
+    {"_ZN2at4impl12_GLOBAL__N_13tlsE", per_fiber, "hooks on the creation of autograd nodes", since(14)},
     {"_ZN2at15sequence_number12_GLOBAL__N_112sequence_nr_E", per_fiber, "sequence numbers of autograd nodes"},
     {"_ZN2at12_GLOBAL__N_114this_thread_idE", per_fiber, "thread number inside at::parallel_for"},
     {kThreadIdSymbol, per_rank, "RecordFunction thread id: one for all fibers of a rank"},
     // ATen: caches
+    {"_ZZ30linear_int8_with_onednn_weightIN2at6TensorES1_ES1_RKS1_RKT_RKT0_S3_S3_S3_RKSt8optionalIS1_EdlSA_IN3c1010Sca"
+     "larTypeEESD_dlRKSt17basic_string_viewIcSt11char_traitsIcEEdSM_RNSE_4ListISA_INSE_6ScalarEEEERSK_E26qlinear_"
+     "forward"
+     "_params_map",
+     shared, "primitives of oneDNN by the address of the weight", since(13)},
+    {"_ZZ30linear_int8_with_onednn_weightIdlEN2at6TensorERKS1_RKT_RKT0_S3_S3_S3_RKSt8optionalIS1_EdlSA_IN3c1010ScalarTy"
+     "peEESD_dlRKSt17basic_string_viewIcSt11char_traitsIcEEdSM_RNSE_4ListISA_INSE_6ScalarEEEERSK_E26qlinear_forward_"
+     "para"
+     "ms_map",
+     shared, "primitives of oneDNN by the address of the weight", since(13)},
     {"_ZZN2at8internal21lazy_init_num_threadsEvE4init", shared, "once for each OS thread"},
     {"_ZZN2at12_GLOBAL__N_120LocalCallbackManager3getEvE7manager", shared,
      "8 KB cache of RecordFunction callbacks; its settings go through at::set_record_function_tls_"},
@@ -65,6 +81,7 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN5torch8autogradL13worker_deviceE", per_fiber, "engine"},
     {"_ZN5torch8autogradL11total_depthE", per_fiber, "engine: depth of re-entrant backward"},
     {"_ZN5torch8autogradL13current_depthE", per_fiber, "engine: depth of re-entrant backward"},
+    {"_ZN5torch8autogradL25input_grad_buffer_exposedE", per_fiber, "engine", since(15)},
     {"_ZZNK5torch8autogradL21tls_local_ready_queueMUlvE_clEvE3var", per_fiber, "engine"},
     {"_ZZNK5torch8autogradL22tls_current_graph_taskMUlvE_clEvE3var", per_fiber, "engine"},
     {"_ZZNK5torch8autogradL27tls_current_evaluating_nodeMUlvE_clEvE3var", per_fiber, "engine"},
@@ -92,10 +109,18 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN5torch4lazy9TrieCache3GetEvE4trie", shared, "cache of IR nodes"},
     {"_ZZN5torch4lazy8TrieNode15GetNextUniqueIdEvE12id_generator", shared, "ids within that cache"},
     {"_ZN5torch8profiler4impl12_GLOBAL__N_116sub_queue_cache_E", shared, "cache of the profiler's queue"},
-    {"_ZZN5torch8nativert18ThreadPoolExecutor4ctokEvE4ctok", shared, "token of a pool's worker thread"},
-    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared, "token of a pool's client thread"},
-    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE7pTokPtr", shared, "token of a pool's client thread"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ctokEvE4ctok", shared, "token of a pool's worker thread", until(11)},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared, "token of a pool's client thread",
+     until(11)},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE7pTokPtr", shared, "token of a pool's client thread", until(11)},
+    // CUPTI keeps a stack for each OS thread, which no switch exchanges, and this one must be like it.
+    {"_ZN5torch8profiler4impl12_GLOBAL__N_119g_external_id_stackE", shared, "mirror of CUPTI's stack", since(14)},
+    {"_ZN5torch4csrc4shim7details20torch_exception_whatB5cxx11E", optional, "last error of the C shim", since(13)},
+    {"_ZN5torch4csrc4shim7details38torch_exception_what_without_backtraceB5cxx11E", optional,
+     "last error of the C shim", since(13)},
     // distributed
+    {"_ZN4c10d12_GLOBAL__N_119comm_profiling_nameE", optional, "name of the collectives in profiles", since(12)},
+    kForwardingFlags,
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_113GroupRegistryEE7cached_E", per_fiber, "group registry of the rank"},
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_112WorkRegistryEE7cached_E", per_fiber, "work registry of the rank"},
     {"_ZZN4c10d19currentProcessGroupEvE2pg", per_fiber, "current process group"},
@@ -120,6 +145,16 @@ constexpr TlsFamily kFamilies[] = {
 
 }  // namespace
 
-TlsInventory torch_inventory() { return {kEntries, kFamilies}; }
+TlsInventory executable_inventory(int minor) { return inventory_of(std::span(&kForwardingFlags, 1), {}, minor); }
+
+TlsInventory torch_inventory(int minor) { return inventory_of(kEntries, kFamilies, minor); }
+
+TlsInventory inventory_of(std::span<const TlsEntry> entries, std::span<const TlsFamily> families, int minor) {
+  TlsInventory inventory;
+  const auto is_in = [&](const auto& row) { return row.in.contain(minor); };
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(inventory.entries), is_in);
+  std::copy_if(families.begin(), families.end(), std::back_inserter(inventory.families), is_in);
+  return inventory;
+}
 
 }  // namespace rehearse::torch_state

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "torch_state/tls/elf_tls.h"
@@ -20,6 +21,10 @@ struct TlsLayout {
   std::vector<TlsRange> ranges;  // exchanged per fiber; ordered by module, then offset
   TlsRange thread_id;            // the RecordFunction thread id; not part of the ranges
 };
+
+// Throws TorchStateError(version_differs) with the text and what to do. With REHEARSE_UNTESTED_LIBTORCH=1 in the
+// environment, says it on standard error and returns.
+void refuse_version(const std::string& library, const std::string& what);
 
 // The layout of the loaded LibTorch, including its CUDA libraries if they are loaded by now. Computed once for each set
 // of libraries. If it throws TorchStateError, the next call tries again.

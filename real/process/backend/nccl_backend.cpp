@@ -11,6 +11,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #if REHEARSE_HAS_NCCL
 #include "runner/device_libraries.h"
@@ -41,8 +42,9 @@ Function found(const char* name) {
   void* const address = ::dlsym(RTLD_DEFAULT, name);
   if (address != nullptr) return reinterpret_cast<Function>(address);
   throw RunnerUnavailable(
-      "LibTorch's CUDA library has no ProcessGroupNCCL as LibTorch 2.11 has it: one process per GPU needs that "
-      "version, built with NCCL");
+      fmt::format("LibTorch's CUDA library has no ProcessGroupNCCL as the official LibTorch {} has it: one process per "
+                  "GPU needs that one, built with NCCL",
+                  libtorch::kVersion));
 }
 
 // Constructs an object in memory from operator new. Its last reference deletes it as usual, because its destructor is

@@ -49,7 +49,8 @@ std::string exit_codes() {
   meanings[kExitUsage] = "wrong usage: correct the option, the file or the scenario; nothing ran";
   meanings[kExitOutput] = "the verdict was OK or the expected one, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
-  meanings[kExitUnavailable] = "this machine lacks what a real run needs: GPUs, NCCL, other processes";
+  meanings[kExitUnavailable] =
+      "this machine lacks what the run needs: GPUs, NCCL, other processes, a LibTorch that fits";
   meanings[kExitSystem] = "the system had no more memory, processes or files to give";
   meanings[kExitKilled] = "SIGKILL ended the command itself";
   std::vector<Row> rows;

@@ -81,7 +81,8 @@ std::string scalar_type(const graph::SymScalarMeta& scalar) {
 }
 
 std::string type_of_meta(const graph::ValueMeta& meta) {
-  if (const auto* tensor = meta.tensor()) return c10::getDtypeNames(tensor->dtype).first + dimensions(*tensor);
+  if (const auto* tensor = meta.tensor())
+    return std::string(c10::getDtypeNames(tensor->dtype).first) + dimensions(*tensor);
   if (const auto* scalar = meta.scalar()) return scalar_type(*scalar);
   const auto* list = meta.list();
   if (list == nullptr) return "none";

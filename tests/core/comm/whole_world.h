@@ -5,10 +5,11 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/world.h>
+
+#include "kit/boxed_op.h"
 
 namespace rehearse::comm {
 
@@ -40,7 +41,7 @@ inline at::Tensor sum_of(const std::vector<at::Tensor>& tensors) { return at::st
 
 template <class Signature>
 auto op(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+  return test::BoxedOp<Signature>(name);
 }
 
 }  // namespace rehearse::comm

@@ -5,6 +5,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/SymFloat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +119,16 @@ TEST_F(ShapeEnvTest, EqualSymbolsBecomeOne) {
   EXPECT_EQ(expr_of(b * 2), 2 * s0);
   EXPECT_TRUE(b >= 2);
   EXPECT_EQ(env->guards().size(), 1u);
+}
+
+// Whoever infers shapes with a kernel for plain sizes must learn that it cannot run. Since 2.14, LibTorch would fix the
+// sizes instead.
+TEST_F(ShapeEnvTest, PlainSizesOfATensor_AreAnErrorAndFixNothing) {
+  const SymInt a = env->add_backed(8, "x.size(0)");
+  const at::Tensor tensor = at::empty_symint({a, 2}, at::TensorOptions(at::kMeta));
+  EXPECT_THROW(static_cast<void>(tensor.sizes()), c10::Error);
+  EXPECT_EQ(tensor.sym_size(0).maybe_as_int(), std::nullopt);
+  for (const auto& guard : env->guards()) EXPECT_FALSE(guard.specialises) << guard.reason;
 }
 
 TEST_F(ShapeEnvTest, ReadingANumberFixesTheSize) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse_internal/libtorch/version.h>
 #include <rehearse_internal/torch_state/torch_state.h>
 
 #include "torch_state/tls/elf_tls.h"
@@ -40,60 +44,116 @@ Reason reason_of_reading(std::string_view library, std::string& what) {
   return Reason::unreadable;
 }
 
-// LibTorch's libraries and their inventory. The CUDA libraries are beside the others; the test reads them without
-// loading them.
+// A LibTorch on this machine. The tests read its files without loading them.
+struct Wheel {
+  std::string folder;  // of its libraries
+  int minor;
+};
+
+// LibTorch's libraries and their inventory.
 struct Libraries {
-  std::vector<std::string> names;
+  std::vector<std::string> files;
   TlsInventory inventory;
 };
 
-std::vector<Libraries> all_libraries() {
-  return {{{"libc10.so", "libtorch_cpu.so"}, torch_inventory()},
-          {{"libc10_cuda.so"}, c10_cuda_inventory()},
-          {{"libtorch_cuda.so"}, torch_cuda_inventory()}};
+std::vector<Libraries> libraries_of(const Wheel& wheel) {
+  std::vector<Libraries> all = {{{"libc10.so", "libtorch_cpu.so"}, torch_inventory(wheel.minor)},
+                                {{"libc10_cuda.so"}, c10_cuda_inventory(wheel.minor)},
+                                {{"libtorch_cuda.so"}, torch_cuda_inventory(wheel.minor)}};
+  for (Libraries& each : all) {
+    for (std::string& file : each.files) file.insert(0, wheel.folder + "/");
+  }
+  std::erase_if(all, [](const Libraries& each) { return !std::filesystem::exists(each.files.front()); });  // no CUDA
+  return all;
 }
 
-std::string file_of(const std::string& library) {
-  const std::string beside = read_tls_module("libc10.so").path;
-  return beside.substr(0, beside.rfind('/') + 1) + library;
+// The minor version of LibTorch 2 in `folder`; 0 if there is none.
+int minor_in(const std::filesystem::path& folder) {
+  std::ifstream header(folder / "include/torch/headeronly/version.h");
+  const std::string wanted = "#define TORCH_VERSION_MINOR ";
+  for (std::string line; std::getline(header, line);) {
+    if (line.starts_with(wanted)) return std::stoi(line.substr(wanted.size()));
+  }
+  return 0;
 }
 
-bool is_there(const Libraries& libraries) { return std::filesystem::exists(file_of(libraries.names.front())); }
+// The loaded one, and those of REHEARSE_LIBTORCH_WHEELS: folders that have include/ and lib/, separated by colons.
+std::vector<Wheel> all_wheels() {
+  const std::string loaded = read_tls_module("libc10.so").path;
+  std::vector<Wheel> wheels = {{loaded.substr(0, loaded.rfind('/')), libtorch::kMinor}};
+  const char* const others = std::getenv("REHEARSE_LIBTORCH_WHEELS");
+  std::istringstream folders(others == nullptr ? "" : others);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const int minor = minor_in(folder);
+    if (minor == 0) ADD_FAILURE() << "no LibTorch in " << folder;
+    wheels.push_back({folder + "/lib", minor});
+  }
+  return wheels;
+}
 
 TEST(TlsInventory, LibTorchsFiles_EveryVariableHasAnOwner) {
-  for (const Libraries& libraries : all_libraries()) {
-    if (!is_there(libraries)) continue;  // a LibTorch without CUDA
-    for (const std::string& library : libraries.names) {
-      const std::vector<TlsSymbol> symbols = read_tls_symbols(file_of(library));
-      EXPECT_FALSE(symbols.empty()) << library;
-      for (const std::string& name : classify(symbols, libraries.inventory).unknown)
-        ADD_FAILURE() << "no entry for {\"" << name << "\"}, " << demangled(name) << " of " << library;
+  for (const Wheel& wheel : all_wheels()) {
+    for (const Libraries& libraries : libraries_of(wheel)) {
+      for (const std::string& file : libraries.files) {
+        const std::vector<TlsSymbol> symbols = read_tls_symbols(file);
+        EXPECT_FALSE(symbols.empty()) << file;
+        for (const std::string& name : classify(symbols, libraries.inventory).unknown)
+          ADD_FAILURE() << "no entry for {\"" << name << "\"}, " << demangled(name) << " of " << file;
+      }
     }
   }
 }
 
 TEST(TlsInventory, LibTorchsFiles_EveryEntryAndFamilyIsUsed) {
-  for (const Libraries& libraries : all_libraries()) {
-    if (!is_there(libraries)) continue;
-    std::set<std::string_view> used;
-    for (const std::string& library : libraries.names) {
-      const ClassifiedTls classified = classify(read_tls_symbols(file_of(library)), libraries.inventory);
-      for (const TlsEntry* entry : classified.used_entries) used.insert(entry->symbol);
-      for (const TlsFamily* family : classified.used_families) used.insert(family->name);
+  for (const Wheel& wheel : all_wheels()) {
+    for (const Libraries& libraries : libraries_of(wheel)) {
+      std::set<std::string_view> used;
+      for (const std::string& file : libraries.files) {
+        const ClassifiedTls classified = classify(read_tls_symbols(file), libraries.inventory);
+        for (const TlsEntry* entry : classified.used_entries) used.insert(entry->symbol);
+        for (const TlsFamily* family : classified.used_families) used.insert(family->name);
+      }
+      for (const TlsEntry& entry : libraries.inventory.entries)
+        EXPECT_TRUE(used.contains(entry.symbol)) << entry.symbol << " in 2." << wheel.minor;
+      for (const TlsFamily& family : libraries.inventory.families)
+        EXPECT_TRUE(used.contains(family.name)) << family.name << " in 2." << wheel.minor;
     }
-    for (const TlsEntry& entry : libraries.inventory.entries) EXPECT_TRUE(used.contains(entry.symbol)) << entry.symbol;
-    for (const TlsFamily& family : libraries.inventory.families) EXPECT_TRUE(used.contains(family.name)) << family.name;
   }
 }
 
+// A variable of a header lies in each library that uses it.
 TEST(TlsInventory, Entries_AreUniqueAndGiveAReason) {
   std::set<std::string_view> seen;
-  for (const Libraries& libraries : all_libraries()) {
+  for (const Libraries& libraries : libraries_of(all_wheels().front())) {
     for (const TlsEntry& entry : libraries.inventory.entries) {
-      EXPECT_TRUE(seen.insert(entry.symbol).second) << entry.symbol;
+      const bool is_new = seen.insert(entry.symbol).second;
+      EXPECT_TRUE(is_new || entry.symbol == kForwardingFlags.symbol) << entry.symbol;
       EXPECT_FALSE(entry.reason.empty()) << entry.symbol;
     }
   }
+}
+
+TEST(TlsInventory, Rows_HoldForTheirVersions) {
+  constexpr TlsEntry kRows[] = {{"old", TlsScope::shared, "", until(12)},
+                                {"all", TlsScope::shared, ""},
+                                {"new", TlsScope::shared, "", since(13)}};
+  const auto names_in = [&](int minor) {
+    std::vector<std::string_view> names;
+    for (const TlsEntry& entry : inventory_of(kRows, {}, minor).entries) names.push_back(entry.symbol);
+    return names;
+  };
+  EXPECT_THAT(names_in(12), testing::ElementsAre("old", "all"));
+  EXPECT_THAT(names_in(13), testing::ElementsAre("all", "new"));
+}
+
+TEST(TlsInventory, FlagsOfHeaders_AreFoundByTheirLastName) {
+  const std::vector<TlsSymbol> symbols = {{"_ZZN4c10d7Backend3newERN2at6TensorEE19forwardingGuardFlag", 0, 1, true},
+                                          {"_ZN3own4flagE", 1, 1, false}};
+  const ClassifiedTls classified = classify(symbols, executable_inventory(14));
+  EXPECT_THAT(classified.scopes, testing::ElementsAre(TlsScope::per_fiber_optional, TlsScope::shared));
+  EXPECT_TRUE(is_of_libtorch(symbols[0].name));
+  EXPECT_FALSE(is_of_libtorch(symbols[1].name));
+  EXPECT_THAT(classify(symbols, executable_inventory(13)).unknown, testing::SizeIs(2));
 }
 
 TEST(TlsInventory, Guards_GoWithWhatTheyGuard) {
@@ -157,7 +217,7 @@ TEST(ElfTls, StrippedLibrary_SaysWhichFileAndTheWayOut) {
   std::string what;
   EXPECT_EQ(reason_of_reading("libc.so.6", what), Reason::no_symbol_table);
   EXPECT_THAT(what, testing::HasSubstr("/libc.so.6"));
-  EXPECT_THAT(what, testing::HasSubstr("pip install torch==2.11.0"));
+  EXPECT_THAT(what, testing::HasSubstr("pip install torch==" + std::string(libtorch::kVersion)));
 }
 
 TEST(ElfTls, LibraryThatIsNotLoaded_IsRefused) {

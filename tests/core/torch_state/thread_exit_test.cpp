@@ -27,7 +27,7 @@ void keep_in_thread_local(int& deaths) {
   c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::TEST_INFO, std::make_shared<CountsDeath>(deaths));
 }
 
-TEST(ThreadExit, Executable_IsCalledByLibTorch) { EXPECT_TRUE(thread_exit_is_interposed()); }
+TEST(ThreadExit, Executable_IsCalledByLibTorch) { EXPECT_NO_THROW(require_interposed(interposed_thread_exit())); }
 
 TEST(ThreadExit, ThreadLocalOfAFiber_DiesWithTheFiber) {
   TorchRankState state;

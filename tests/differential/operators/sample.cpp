@@ -27,6 +27,22 @@ bool is_form(const std::string& name) {
   return has(name, {"dtype", "layout", "device", "pin_memory", "memory_format", "generator"});
 }
 
+// LibTorch has named tensors until 2.12.
+template <class Tensor>
+Tensor with_names(const Tensor& made) {
+  if constexpr (requires { made.names(); }) {
+    using Dimname = typename decltype(made.names())::value_type;
+    using Symbol = decltype(std::declval<Dimname>().symbol());
+    std::vector<Dimname> names;
+    for (std::int64_t d = 0; d < made.dim(); ++d) {
+      names.push_back(Dimname::fromSymbol(Symbol::dimname(std::string(1, static_cast<char>('A' + d)))));
+    }
+    return made.refine_names(names);
+  } else {
+    return made;
+  }
+}
+
 class Maker {
  public:
   Maker(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size, bool needs_grad)
@@ -238,12 +254,7 @@ class Maker {
     if (choice_.kind == Choice::kSparse) return made.to_sparse();
     if (choice_.kind == Choice::kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);
     if (choice_.kind == Choice::kCompressed) return made.to_sparse_csr();
-    if (!named_) return made;
-    std::vector<at::Dimname> names;
-    for (std::int64_t d = 0; d < made.dim(); ++d) {
-      names.push_back(at::Dimname::fromSymbol(at::Symbol::dimname(std::string(1, static_cast<char>('A' + d)))));
-    }
-    return made.refine_names(names);
+    return named_ ? with_names(made) : made;
   }
 
   c10::IValue tensor(const c10::Argument& argument) {

@@ -15,6 +15,7 @@
 #include <rehearse/sim/world.h>
 
 #include "bit_equal.h"
+#include "kit/boxed_op.h"
 
 namespace rehearse {
 namespace {
@@ -22,9 +23,8 @@ namespace {
 using rehearse::test::BitEqual;
 
 at::Tensor functional_all_reduce(const at::Tensor& input) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("_c10d_functional::all_reduce", "")
-                             .typed<at::Tensor(const at::Tensor&, std::string, std::string)>();
+  static const test::BoxedOp<at::Tensor(const at::Tensor&, std::string, std::string)> op(
+      "_c10d_functional::all_reduce");
   return op.call(input, "sum", "world");
 }
 

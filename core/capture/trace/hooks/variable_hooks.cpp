@@ -10,6 +10,7 @@
 #include <rehearse_internal/capture/compiled_history.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
@@ -107,7 +108,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     refuse_data(self);
     return autograd_.variable_data(asked_of(self));
   }
-  const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
+  const libtorch::NodePtr& grad_fn(const TensorBase& self) const override {
     refuse_about_history(self, "grad_fn() is asked of");
     return autograd_.grad_fn(asked_of(self));
   }

@@ -11,6 +11,7 @@
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "capture/fake/call/tensors_in.h"
 
@@ -19,12 +20,6 @@ namespace rehearse::capture {
 using graph::Node;
 
 namespace {
-
-// True if the pointer was ever set, even if its object has been destroyed since.
-bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
-  const std::weak_ptr<torch::autograd::Node> never;
-  return pointer.owner_before(never) || never.owner_before(pointer);
-}
 
 // Without grad mode, a view requires grad if its base does, and is a leaf. A region and code of the user may give
 // leaves.
@@ -214,7 +209,7 @@ void Values::check_history(const at::Tensor& fake) const {
     throw NotCapturable("a hook was registered on a tensor that is being captured",
                         "It would never run: register it on a result, outside of the captured function.", where);
   }
-  if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
+  if (!autograd->grad_.defined() && !libtorch::was_ever_set(autograd->grad_accumulator_)) return;
   throw NotCapturable("a custom autograd function, backward() or grad() is called on a tensor that is being captured",
                       "The backward of the function would be lost: wrap it in rehearse::opaque(). Call backward() and "
                       "grad() outside of "

@@ -38,7 +38,7 @@ std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
 // 7 fault not fired, 8 timeout, 9 crashed, 10 out of memory, 130 interrupted. The command adds 64 (usage), 69 (this
-// machine lacks what a real run needs), 70 (internal error), 71 (out of memory or another resource) and 74 (output
+// machine lacks what the run needs), 70 (internal error), 71 (out of memory or another resource) and 74 (output
 // could not be written).
 int exit_code(Verdict verdict) noexcept;
 

@@ -12,6 +12,7 @@
 
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/libtorch/backend.h>
 
 namespace rehearse::comm {
 
@@ -25,7 +26,7 @@ namespace rehearse::comm {
 //
 // Fibers, threads and blocking: as call(). Errors: c10::Error for arguments that make no sense, with the texts of
 // c10d's own back ends; then whatever call() throws.
-class DescribedBackend : public c10d::Backend {
+class DescribedBackend : public libtorch::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
@@ -33,8 +34,7 @@ class DescribedBackend : public c10d::Backend {
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
   // `timeout`: the time limit of calls that give none themselves.
-  DescribedBackend(int rank, int size, std::chrono::milliseconds timeout)
-      : c10d::Backend(rank, size), timeout_(timeout) {}
+  DescribedBackend(int rank, int size, std::chrono::milliseconds timeout);
 
   const std::string getBackendName() const override { return "rehearse"; }
   // A copy: changing it has no effect here.
@@ -94,6 +94,8 @@ class DescribedBackend : public c10d::Backend {
   // to the time limit of this rank's next operation, and to those of the operations that the rank starts before the
   // next one has ended. Repeated calls add up. Throws c10::Error for negative durations.
   virtual void extend_timeout_once(std::chrono::milliseconds duration) = 0;
+  // An override of c10d's function since LibTorch 2.14.
+  void addEphemeralTimeout(const std::chrono::milliseconds& duration) { extend_timeout_once(duration); }
 
  protected:
   // The facts of a call that do not depend on its arguments.

@@ -45,8 +45,8 @@ class MoveInterceptor {
 // How it reduces:
 //   - in the order rank 0, 1, 2, ..., whatever the schedule was. So all ranks get equal bits, in every run and on every
 //     CPU, apart from the payloads of NaNs.
-//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even. float8_e4m3fn has no infinity,
-//     so a result that does not fit becomes NaN.
+//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even. float8_e4m3fn has no infinity: a
+//     result that does not fit becomes its largest number, 448, as LibTorch converts since 2.13 (until then, NaN).
 //   - AVG divides the sum by the number of ranks. Quotients of floating types are exactly rounded (NCCL multiplies by
 //     1/n before it adds). Sums of integers wrap in their own width, as in NCCL, and their quotients are rounded
 //     towards zero.

@@ -47,6 +47,34 @@ TEST_F(GroupControl, Flags_SayWhatIsThere) {
   });
 }
 
+// The functions that a LibTorch after 2.11 adds.
+template <class Backend>
+void expect_newer_refused(Backend& backend) {
+  if constexpr (requires { backend.suspend(); }) {
+    EXPECT_THROW(backend.suspend(), c10::Error);
+    EXPECT_THROW(backend.resume(), c10::Error);
+    EXPECT_THROW(backend.getMemoryStats(), c10::Error);
+  }
+  if constexpr (requires { backend.supportsWindow(); }) {
+    EXPECT_FALSE(backend.supportsWindow());
+    EXPECT_FALSE(backend.supportsReconfigure());
+    EXPECT_THROW(backend.new_window(), c10::Error);
+    EXPECT_THROW(backend.get_reconfigure_handle(), c10::Error);
+    EXPECT_THROW(backend.registerAbortHook(1, {}), c10::Error);
+  }
+  if constexpr (requires { backend.isInitialized(); }) {
+    EXPECT_TRUE(backend.isInitialized());
+    EXPECT_FALSE(backend.supportsAbortHooks());
+    EXPECT_FALSE(backend.supportsCompletionHooks());
+    EXPECT_THROW(backend.registerCompletionHook(1, {}), c10::Error);
+    EXPECT_THROW(backend.startTimeEstimate(), c10::Error);
+  }
+}
+
+TEST_F(GroupControl, NewerFunctions_AreRefused) {
+  run(1, [](int, const ProcessGroup& group) { expect_newer_refused(*group->getDefaultBackend()); });
+}
+
 TEST_F(GroupControl, Abort_FailsWhatIsUnderWayAndRefusesTheRest) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 1) return exec::this_rank::sleep_for(1ms);

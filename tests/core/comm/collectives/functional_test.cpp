@@ -6,6 +6,8 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "bit_equal.h"
 #include "core/comm/whole_world.h"
 
@@ -79,7 +81,7 @@ TEST_P(Functional, AllReduce_UndefinedGradient_IsZerosForTheOthers) {
     const Tensor input = values({2}, ctx.rank()).requires_grad_();
     Tensor result = functional::all_reduce(input, ctx.group());
     if (ctx.rank() == 0) {
-      const auto node = std::make_shared<NoGradient>();
+      const auto node = libtorch::make_node<NoGradient>();
       node->set_next_edges(torch::autograd::collect_next_edges(result));
       result = result.detach();
       torch::autograd::create_gradient_edge(result, node);

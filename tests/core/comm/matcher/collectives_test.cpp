@@ -2,6 +2,7 @@
 // Contract: each c10d call reaches the fabric once, when all ranks have made it. The fabric gets the call in the form
 // that operation.h documents.
 #include "core/comm/test_world.h"
+#include "kit/pre_mul_sum.h"
 
 namespace rehearse::comm {
 namespace {
@@ -69,7 +70,7 @@ TEST_F(Collectives, Allreduce_IsInPlaceWithItsReduceOp) {
 
 TEST_F(Collectives, PremulSum_CarriesItsFactor) {
   const auto seen = launch([](int rank, const ProcessGroup& group) {
-    return allreduce(group, of(rank, {1}), c10d::makeNCCLPreMulSum(0.5));
+    return allreduce(group, of(rank, {1}), rehearse::test::pre_mul_sum(0.5));
   });
   const auto& call = seen.calls.at(0);
   EXPECT_EQ(call.reduce_op, c10d::ReduceOp::PREMUL_SUM);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kit/pre_mul_sum.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -217,8 +219,8 @@ std::vector<MismatchCase> mismatch_cases() {
        "allreduce(max, float32[2], cpu)",
        {{"reduce_op", "sum", "max"}}},
       {"Factor",
-       call_allreduce(f32({2}), c10d::makeNCCLPreMulSum(0.5)),
-       call_allreduce(f32({2}), c10d::makeNCCLPreMulSum(at::full({1}, 0.25))),
+       call_allreduce(f32({2}), rehearse::test::pre_mul_sum(0.5)),
+       call_allreduce(f32({2}), rehearse::test::pre_mul_sum(at::full({1}, 0.25))),
        "allreduce(premul_sum 0.5, float32[2], cpu)",
        "allreduce(premul_sum 0.25, float32[2], cpu)",
        {{"factor", "0.5", "0.25"}}},

@@ -198,8 +198,18 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
+// c10d's back ends have this function since LibTorch 2.14.
+template <class Backend>
+void extend_once(Backend& backend, std::chrono::milliseconds duration) {
+  if constexpr (requires { backend.addEphemeralTimeout(duration); }) {
+    backend.addEphemeralTimeout(duration);
+  } else {
+    dynamic_cast<RankBackend&>(backend).extend_timeout_once(duration);
+  }
+}
+
 void extend_once(const ProcessGroup& group, std::chrono::milliseconds duration) {
-  dynamic_cast<RankBackend&>(*group->getDefaultBackend()).extend_timeout_once(duration);
+  extend_once(*group->getDefaultBackend(), duration);
 }
 
 // Calls an all-reduce that rank 1 never calls. Returns the time until it fails.

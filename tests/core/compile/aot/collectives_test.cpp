@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +17,7 @@
 
 #include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
+#include "kit/boxed_op.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -28,7 +28,7 @@ using Splits = c10::SymIntArrayRef;
 
 template <class Signature>
 auto op_of(const std::string& name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>();
+  return rehearse::test::BoxedOp<Signature>(name);
 }
 
 Tensor wait(const Tensor& tensor) { return op_of<Tensor(const Tensor&)>("_c10d_functional::wait_tensor").call(tensor); }

@@ -25,6 +25,7 @@
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/exec/build_id.h>
+#include <rehearse_internal/libtorch/version.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::compiler {
@@ -173,7 +174,8 @@ TEST(CacheKey, InferenceModeCounts) {
 // A program's id has the build ids of the executable, which contains Rehearse, and of LibTorch, which is a shared
 // library.
 TEST(CacheKey, AProgramIsItsCode) {
-  EXPECT_THAT(program_id(), ::testing::StartsWith("Rehearse " + exec::executable_build_id() + ", LibTorch 2.11.0"));
+  EXPECT_THAT(program_id(), ::testing::StartsWith("Rehearse " + exec::executable_build_id() + ", LibTorch " +
+                                                  std::string(libtorch::kVersion)));
   const std::string libtorch = exec::build_id_at(&at::globalContext());
   EXPECT_NE(libtorch, exec::executable_build_id());
   EXPECT_THAT(program_id(),

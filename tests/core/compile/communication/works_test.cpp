@@ -15,6 +15,7 @@
 #include <rehearse_internal/capture/errors.h>
 
 #include "bit_equal.h"
+#include "kit/pre_mul_sum.h"
 
 // These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
 // for library code.
@@ -209,7 +210,7 @@ TEST(CapturedWorks, AWorkThatIsKept_IsRefused) {
 TEST(CapturedWorks, AFactor_IsRefused) {
   expect_refused(
       [](const at::Tensor& x, const Group& group) {
-        group.allreduce(x * 2, c10d::makeNCCLPreMulSum(2.0))->wait();
+        group.allreduce(x * 2, rehearse::test::pre_mul_sum(2.0))->wait();
         return x + 1;
       },
       "which no graph can hold");

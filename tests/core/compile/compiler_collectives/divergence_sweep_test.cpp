@@ -15,6 +15,7 @@
 
 #include "core/compile/compiler_collectives/divergence_model.h"
 #include "core/compile/compiler_collectives/seed_fixture.h"
+#include "kit/boxed_op.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -42,9 +43,8 @@ CompileOptions compile_options_of(const DivergentProgram& program, RankContext& 
 }
 
 at::Tensor sum_over_ranks(const at::Tensor& x, const std::string& group) {
-  static const auto all_reduce = c10::Dispatcher::singleton()
-                                     .findSchemaOrThrow("_c10d_functional::all_reduce", "")
-                                     .typed<at::Tensor(const at::Tensor&, std::string, std::string)>();
+  static const rehearse::test::BoxedOp<at::Tensor(const at::Tensor&, std::string, std::string)> all_reduce(
+      "_c10d_functional::all_reduce");
   return functional::wait_tensor(all_reduce.call(x, "sum", group));
 }
 

@@ -15,6 +15,7 @@
 
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
@@ -186,7 +187,7 @@ TEST(Histories, HooksOfWhatGivesNoGradient) {
     int called = 0;
     const at::Tensor origin = at::ones({3}).requires_grad_();
     const Tensors leaves = {at::ones({3}).requires_grad_(), at::ones({3}).requires_grad_()};
-    std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // a leaf does not keep its accumulator alive
+    std::vector<rehearse::libtorch::NodePtr> accumulators;  // a leaf does not keep its accumulator alive
     for (const at::Tensor& leaf : leaves) {
       accumulators.push_back(torch::autograd::impl::grad_accumulator(leaf));
       accumulators.back()->add_post_hook(std::make_unique<Counting>(called));

@@ -19,6 +19,7 @@
 
 #include "bit_equal.h"
 #include "core/parallel/ddp_fixture.h"
+#include "kit/boxed_op.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -39,9 +40,8 @@ at::Tensor reduced(const at::Tensor& choice, Outside& outside) {
 }
 
 at::Tensor sum_over_ranks(const at::Tensor& x, const Group& group) {
-  static const auto all_reduce = c10::Dispatcher::singleton()
-                                     .findSchemaOrThrow("_c10d_functional::all_reduce", "")
-                                     .typed<at::Tensor(const at::Tensor&, std::string, std::string)>();
+  static const rehearse::test::BoxedOp<at::Tensor(const at::Tensor&, std::string, std::string)> all_reduce(
+      "_c10d_functional::all_reduce");
   return functional::wait_tensor(all_reduce.call(x, "sum", group->getGroupName()));
 }
 
