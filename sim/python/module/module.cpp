@@ -44,11 +44,6 @@ void set_up(std::vector<std::string> library_folders, const py::object& generato
   exec::set_interpreter(g_process.get());
 }
 
-void add_thread_locals(const std::string& library, const std::vector<std::pair<std::size_t, std::size_t>>& variables) {
-  std::byte* const begin = thread_locals_of(library);
-  for (const auto& [offset, size] : variables) process().exchanged().of_fibers.push_back({begin + offset, size});
-}
-
 // `options`: a part of WorldOptions, by their names.
 WorldOptions options_of(const py::dict& options) {
   WorldOptions world;
@@ -157,7 +152,6 @@ void define_set_up(py::module_& module) {
   module.def("add_rank_bytes", [](std::uintptr_t address, std::size_t size) {
     process().exchanged().of_ranks.push_back({reinterpret_cast<std::byte*>(address), size});
   });
-  module.def("add_thread_locals", add_thread_locals);
   module.def("fiber_keys", fiber_keys);
 }
 

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
-
-#include <link.h>
 
 #include <torch/csrc/Generator.h>
 
@@ -48,28 +45,5 @@ std::unique_ptr<exec::RankState> Process::state_around(exec::RankState& inner) {
 }
 
 void Process::note_fork() noexcept { keep_thread_values(); }
-
-std::byte* thread_locals_of(const std::string& library) {
-  struct Library {
-    std::string_view name;
-    std::size_t module = 0;
-  } found{library};
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) {
-        auto& wanted = *static_cast<Library*>(data);
-        if (!std::string_view(info->dlpi_name).ends_with(wanted.name)) return 0;
-        wanted.module = info->dlpi_tls_modid;
-        return 1;
-      },
-      &found);
-  if (found.module == 0) throw std::runtime_error(library + " is not loaded, or has no thread-local variables");
-  struct Index {
-    unsigned long module, offset;
-  } index{found.module, 0};
-  // The function with which compiled code finds thread-locals of loaded libraries.
-  using Find = void*(Index*);
-  auto* const find = reinterpret_cast<Find*>(dlsym(RTLD_DEFAULT, "__tls_get_addr"));
-  return static_cast<std::byte*>(find(&index));
-}
 
 }  // namespace rehearse::python

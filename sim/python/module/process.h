@@ -42,8 +42,4 @@ class Process final : public exec::Interpreter {
   PythonState* state_ = nullptr;
 };
 
-// The bytes of thread-local variables of a loaded library, by their offsets in its block, for the calling thread.
-// Throws std::runtime_error if no such library is loaded.
-std::byte* thread_locals_of(const std::string& library);
-
 }  // namespace rehearse::python

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs Python code on all ranks of a world."""
 
+import contextvars
 import inspect
 import os
 import pickle
@@ -93,18 +94,18 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
     """
     _setup.once()
     takes = len(inspect.signature(function).parameters)
+    context = contextvars.copy_context()  # torch's modules keep there what the host has configured
+
+    def body(rank, size):
+        if init:
+            dist.init_process_group("gloo")
+        function(*(rank, size)[:takes])
+        if init and dist.is_initialized():
+            dist.destroy_process_group()
 
     def begin(rank, size):
         _setup.begin_rank(rank, size, seed)
-
-        def body():
-            if init:
-                dist.init_process_group("gloo")
-            function(*(rank, size)[:takes])
-            if init and dist.is_initialized():
-                dist.destroy_process_group()
-
-        return body
+        return lambda: context.copy().run(body, rank, size)
 
     report = Report(_explained(begin, {**options, "ranks": ranks, "seed": seed}))
     if check and report.verdict != "OK":

@@ -11,9 +11,8 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _distributed, _elf, _environ, _instead, _modules, _ranks, _variables
+from . import _distributed, _environ, _instead, _modules, _ranks, _variables
 
-_THREAD_LOCALS = ("kOnlyLiftCPUTensors", "allow_numbers_as_tensors", "tls_is_in_mode_without_ignore_compile_internals")
 _WORDS_OF_MERSENNE_TWISTER = 624
 
 
@@ -21,13 +20,6 @@ def _start_autograd():
     """Starts what the engine starts once, so that no rank is the first: its threads would be the rank's."""
     torch.ones(1, requires_grad=True).sum().backward()
     torch._C._ensureCUDADeviceGuardSet()
-
-
-def _add_thread_locals():
-    library = "libtorch_python.so"
-    variables = _elf.thread_locals(f"{torch.__path__[0]}/lib/{library}")
-    wanted = [place for symbol, place in variables.items() if any(name in symbol for name in _THREAD_LOCALS)]
-    _rehearse.add_thread_locals(library, wanted)
 
 
 def _add_random():
@@ -74,7 +66,6 @@ def once():
     _is_done = True
     folders = [*_modules.library_folders()]
     _rehearse.set_up(folders, torch.default_generator)
-    _add_thread_locals()
     _start_autograd()
     _distributed.install()
     _instead.install()

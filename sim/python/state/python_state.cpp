@@ -43,15 +43,12 @@ void detach() noexcept {
   PyEval_SaveThread();
 }
 
-constexpr std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
 }  // namespace
 
 // The caller has attached no state, so that of the host is the thread's.
 PythonState::PythonState(Exchanged& exchanged, torch_state::TorchRankState& inner)
     : exchanged_(exchanged),
       inner_(inner),
-      own_bytes_(rounded_up(sizeof(Head) + sum_of(exchanged.of_fibers))),
       host_id_(*exchanged.main_thread.id),
       host_state_(PyGILState_GetThisThreadState()),
       host_main_state_(exchanged.main_thread.state != nullptr ? *exchanged.main_thread.state : nullptr) {
@@ -65,7 +62,7 @@ PythonState::~PythonState() {
 }
 
 void PythonState::create_image(std::byte* image, int rank, std::uint32_t fiber) {
-  inner_.create_image(image + own_bytes_, rank, fiber);
+  inner_.create_image(image + sizeof(Head), rank, fiber);
   auto generator = inner_.generator(rank);
   if (fiber == 0) {
     generator.set_pyobj(exchanged_.default_generator_object);
@@ -75,7 +72,6 @@ void PythonState::create_image(std::byte* image, int rank, std::uint32_t fiber) 
   Head head;
   head.generator = generator.unsafeGetGeneratorImpl();
   head.rank = rank;
-  std::memset(image, 0, own_bytes_);
   std::memcpy(image, &head, sizeof head);
 }
 
@@ -84,8 +80,6 @@ void PythonState::exchange(std::byte* out, const std::byte* in) noexcept {
   std::memcpy(&next, in, sizeof next);
   const Head now{attached_state(), PyGILState_GetThisThreadState(), *exchanged_.default_generator, rank_};
   std::memcpy(out, &now, sizeof now);
-  save(exchanged_.of_fibers, out + sizeof now);
-  restore(exchanged_.of_fibers, in + sizeof next);
   if (rank_ != next.rank) exchange_rank(next.rank, next.own, now.attached != nullptr);
   *exchanged_.default_generator = next.generator;
   if (now.attached != nullptr && next.attached == nullptr) {
@@ -93,7 +87,7 @@ void PythonState::exchange(std::byte* out, const std::byte* in) noexcept {
   } else if (now.attached != nullptr && now.attached != next.attached) {
     PyThreadState_Swap(next.attached);
   }
-  inner_.exchange(out + own_bytes_, in + own_bytes_);
+  inner_.exchange(out + sizeof(Head), in + sizeof(Head));
   if (now.attached == nullptr && next.attached != nullptr) attach(next.attached);
 }
 

@@ -27,7 +27,6 @@ struct Exchanged {
   PyObject* default_generator_object = nullptr;  // borrowed
   Variables variables;
   std::vector<SharedBytes> of_ranks;
-  std::vector<SharedBytes> of_fibers;  // thread-locals of libtorch_python, all zero in a new thread
 };
 
 // Python's state of a rank, around LibTorch's: which thread state is attached, the main thread, and what `Exchanged`
@@ -37,7 +36,7 @@ class PythonState final : public exec::RankState {
   PythonState(Exchanged& exchanged, torch_state::TorchRankState& inner);
   ~PythonState() override;
 
-  std::size_t image_bytes() const noexcept override { return own_bytes_ + inner_.image_bytes(); }
+  std::size_t image_bytes() const noexcept override { return sizeof(Head) + inner_.image_bytes(); }
   void create_image(std::byte* image, int rank, std::uint32_t fiber) override;
   void exchange(std::byte* out, const std::byte* in) noexcept override;
   void end_fiber(int rank, std::uint32_t fiber) noexcept override { inner_.end_fiber(rank, fiber); }
@@ -46,7 +45,7 @@ class PythonState final : public exec::RankState {
   void set_main_state(int rank, PyThreadState* state) noexcept;
 
  private:
-  struct Head {
+  struct alignas(16) Head {
     PyThreadState* attached = nullptr;
     PyThreadState* own = nullptr;  // of the fiber, whether or not it is attached
     void* generator = nullptr;
@@ -60,7 +59,6 @@ class PythonState final : public exec::RankState {
 
   Exchanged& exchanged_;
   torch_state::TorchRankState& inner_;
-  const std::size_t own_bytes_;
   const unsigned long host_id_;
   PyThreadState* const host_state_;  // of the thread that runs the world
   PyThreadState* const host_main_state_;
