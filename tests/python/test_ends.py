@@ -200,3 +200,19 @@ def test_what_a_rank_cannot_have_is_refused_by_name():
         report = report_of(body)
         assert report.verdict == "RANK FAILED"
         assert what in report.headline and "a fiber of one process" in report.headline
+
+
+def test_replicas_that_differ_are_a_remark():
+    def body(rank, forgets):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(4, 2)).sum().backward()
+            if forgets and rank == 1:
+                model.module.weight.grad.mul_(2)
+            optimizer.step()
+
+    right, wrong = (report_of(lambda rank: body(rank, forgets)).text for forgets in (False, True))
+    assert right.startswith("OK") and "differ" not in right
+    assert 'replicas of DDP #1 on group "world" differ' in wrong.replace("\n  ", " ") and "rank 1" in wrong

@@ -134,8 +134,9 @@ std::string CallSite::how_to_see_lines() const {
 std::string describe(const Frame& frame) {
   auto function = frame.file.ends_with(".py") ? frame.function : short_name(frame.function);
   if (frame.file.empty()) return function;
-  return (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
-         std::to_string(frame.line) + " in " + function;
+  const auto line = (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
+                    std::to_string(frame.line);
+  return function.empty() ? line : line + " in " + function;
 }
 
 Place place_of(const Frame& frame) {

@@ -17,6 +17,7 @@
 #include <rehearse/job/program.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
 
 #include "python/module/process.h"
@@ -126,19 +127,44 @@ int run_command(const std::vector<std::string>& words, const py::function& prepa
   return command(static_cast<int>(arguments.size()), arguments.data());
 }
 
-c10::intrusive_ptr<c10d::Backend> backend(const std::vector<int>& ranks, const std::string& name,
-                                          std::int64_t timeout) {
-  const auto group = context_of_rank().new_local_group(ranks, name);
-  auto made = group.get()->getBackend(c10::DeviceType::CPU);
-  if (timeout > 0) made->setTimeout(Milliseconds(timeout));
-  return made;
+c10::intrusive_ptr<c10d::Backend> backend_of(const Group& group, std::int64_t timeout) {
+  auto backend = group.get()->getBackend(c10::DeviceType::CPU);
+  if (timeout > 0) backend->setTimeout(Milliseconds(timeout));
+  return backend;
 }
 
-void check_replicas(const std::vector<std::pair<std::string, at::Tensor>>& named) {
+c10::intrusive_ptr<c10d::Backend> world_backend(std::int64_t timeout) {
+  return backend_of(context_of_rank().group(), timeout);
+}
+
+c10::intrusive_ptr<c10d::Backend> new_backend(const std::vector<int>& ranks, const std::string& name,
+                                              std::int64_t timeout) {
+  return backend_of(context_of_rank().new_local_group(ranks, name), timeout);
+}
+
+using NamedValues = std::vector<std::pair<std::string, at::Tensor>>;
+
+checks::ModelState state_of(const NamedValues& named) {
   std::vector<checks::NamedTensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back({name, tensor});
-  const py::gil_scoped_release released;
-  context_of_rank().check_replicas(tensors);
+  return tensors;
+}
+
+void check_replicas(const NamedValues& named) { context_of_rank().check_replicas(state_of(named)); }
+
+bool compares_replicas() {
+  const auto* const checks = checks::world_checks();
+  return checks != nullptr && checks->automatic().compares_replicas();
+}
+
+// What a model of torch's has at a forward, or at its end.
+void show_replicas(const std::string& model, const std::vector<int>& ranks, const NamedValues& named, bool at_end) {
+  static const std::vector<std::string> none_ignored;
+  const checks::WorldChecks::Forward forward{none_ignored, false, ranks, model, 0};
+  auto& checks = *checks::world_checks();
+  const auto state = state_of(named);
+  at_end ? checks.at_sharded_end(rank_or_host(), state, forward)
+         : checks.at_sharded_forward(rank_or_host(), state, forward, true);
 }
 
 void define_set_up(py::module_& module) {
@@ -161,7 +187,8 @@ void define_rank(py::module_& module) {
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
   module.def("store", [] { return context_of_rank().store(); });
-  module.def("backend", backend, WithoutLock());
+  module.def("world_backend", world_backend, WithoutLock());
+  module.def("new_backend", new_backend, WithoutLock());
   module.def(
       "set_timeout",
       [](const c10::intrusive_ptr<c10d::Backend>& made, std::int64_t milliseconds) {
@@ -190,7 +217,9 @@ void define_rank(py::module_& module) {
   module.def(
       "result", [](const std::string& name, const at::Tensor& value) { context_of_rank().result(name, value); },
       WithoutLock());
-  module.def("check_replicas", check_replicas);
+  module.def("check_replicas", check_replicas, WithoutLock());
+  module.def("compares_replicas", compares_replicas);
+  module.def("show_replicas", show_replicas, WithoutLock());
 }
 
 }  // namespace

@@ -20,9 +20,12 @@ def _milliseconds(timeout):
 
 
 def _make_backend(options, _backend_options=None):
+    own, timeout = _ranks.current(), _milliseconds(options.timeout)
     ranks = list(options.global_ranks_in_group)
-    name = str(options.group_id) if ranks else "world"
-    return _rehearse.backend(ranks or list(range(options.group_size)), f"py:{name}", _milliseconds(options.timeout))
+    if not ranks and not own.is_in_world:
+        own.is_in_world = True
+        return _rehearse.world_backend(timeout)
+    return _rehearse.new_backend(ranks or list(range(options.group_size)), str(options.group_id), timeout)
 
 
 def _map_backends():

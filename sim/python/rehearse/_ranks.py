@@ -9,6 +9,8 @@ class Rank:
         self.number, self.size, self.environ = number, size, environ
         self.modules = {}  # the user's own, by name
         self.main_thread = None  # its threading.Thread
+        self.models = []  # its DistributedDataParallels: weak references and names
+        self.is_in_world = False  # it has made the default process group
 
 
 _ranks = {}

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 import _rehearse
 
-from . import _modules, _setup, _warm
+from . import _checks, _modules, _setup, _warm
 
 
 class Failed(AssertionError):
@@ -100,6 +100,7 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
         if init:
             dist.init_process_group("gloo")
         function(*(rank, size)[:takes])
+        _checks.at_end_of_rank()
         if init and dist.is_initialized():
             dist.destroy_process_group()
 
@@ -124,6 +125,7 @@ def begin_script(rank, size, path, arguments):
         try:
             with open(path, "rb") as file:
                 exec(compile(file.read(), path, "exec"), vars(main))
+            _checks.at_end_of_rank()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -11,7 +11,7 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _distributed, _environ, _instead, _modules, _ranks, _variables
+from . import _checks, _distributed, _environ, _instead, _modules, _ranks, _variables
 
 _WORDS_OF_MERSENNE_TWISTER = 624
 
@@ -69,6 +69,7 @@ def once():
     _start_autograd()
     _distributed.install()
     _instead.install()
+    _checks.install()
     _variables.install()
     _add_random()
     _add_numpy()

@@ -21,11 +21,11 @@ std::string text_of(PyObject* text) {
   return utf8 != nullptr ? utf8 : "?";
 }
 
-// "step" for "main.<locals>.step", and "module" for code that is in no function.
+// "step" for "main.<locals>.step"; empty for code that is in no function.
 std::string short_name(std::string name) {
   constexpr std::string_view kLocals = "<locals>.";
   if (const auto inner = name.rfind(kLocals); inner != std::string::npos) name.erase(0, inner + kLocals.size());
-  return name == "<module>" ? "module" : name;
+  return name == "<module>" ? "" : name;
 }
 
 }  // namespace

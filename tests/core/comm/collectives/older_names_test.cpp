@@ -33,7 +33,7 @@ c10::intrusive_ptr<c10d::Work> all_gather(Backend& backend, at::Tensor& output, 
 TEST(OlderNames, CallsOfSeveralRanksAtATime_Pass) {
   constexpr int kRanks = 3;
   on_ranks(kRanks, [](RankContext& ctx) {
-    const auto backend = c10::make_intrusive<OlderNames>(ctx, kRanks);
+    const auto backend = c10::make_intrusive<OlderNames>(ctx, ctx.size());
     at::Tensor output = at::empty({kRanks}), input = at::ones({1});
     for (int i = 0; i < 2; ++i) all_gather(*backend, output, input)->wait();
   });
