@@ -24,8 +24,10 @@ def _make_backend(options, _backend_options=None):
     ranks = list(options.global_ranks_in_group)
     if not ranks and not own.is_in_world:
         own.is_in_world = True
+        own.groups[options.group_id] = "world"
         return _rehearse.world_backend(timeout)
-    return _rehearse.new_backend(ranks or list(range(options.group_size)), str(options.group_id), timeout)
+    name = own.groups[options.group_id] = f"group {options.group_id}"
+    return _rehearse.new_backend(ranks or list(range(options.group_size)), name, timeout)
 
 
 def _map_backends():
