@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 import _rehearse
 
-from . import _checks, _modules, _setup, _warm
+from . import _checks, _modules, _rebound, _setup, _warm
 
 
 class Failed(AssertionError):
@@ -62,7 +62,9 @@ def in_copy(run, quiet=False):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
+        _rebound.note()
         data = pickle.dumps(run())
+        _rebound.tell()
         sys.stdout.flush()
         sys.stderr.flush()
         with os.fdopen(writer, "wb") as out:

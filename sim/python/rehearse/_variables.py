@@ -35,6 +35,7 @@ def table():
     for name, value in vars(modules).items():
         if name.startswith("_global_") and isinstance(value, collections.OrderedDict):
             yield modules, name, collections.OrderedDict
+    yield torch.cpu, "_current_stream", _always(torch.cpu._current_stream)
     yield warnings, "filters", _copy_of(list, list(warnings.filters))
     yield warnings, "_showwarnmsg_impl", _always(warnings._showwarnmsg_impl)
     yield vars(logging.root), "handlers", _copy_of(list, list(logging.root.handlers))
@@ -59,6 +60,11 @@ def install():
         if name in dictionary:
             _rehearse.add_variable(dictionary, name)
             _rows.append((dictionary, name, make))
+
+
+def rows():
+    """What holds each variable, its name, and what makes the value of a new rank."""
+    return _rows
 
 
 def begin_rank():
