@@ -136,3 +136,19 @@ def test_store_of_the_world():
         assert store.get("key") == b"value"
 
     on_ranks(body)
+
+
+def test_a_hook_that_waits_in_its_callbacks():
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    def body(rank):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)))
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        for _ in range(4):
+            model(torch.ones(2, 64) * (rank + 1)).sum().backward()
+        gradients = [value.grad.tolist() for value in model.parameters()]
+        assert gathered(gradients) == [gradients] * RANKS
+
+    on_ranks(body)

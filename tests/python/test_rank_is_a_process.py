@@ -17,7 +17,7 @@ import weakref
 
 import torch
 import torch.distributed as dist
-from ranks import RANKS, gathered, on_ranks
+from ranks import RANKS, gathered, on_ranks, report_of
 
 _of_thread = threading.local()
 _of_context = contextvars.ContextVar("of_context", default=-1)
@@ -94,6 +94,22 @@ def test_ranks_start_with_different_seeds_of_their_own():
         assert len(set(gathered(random.random()))) == RANKS
 
     on_ranks(body)
+
+
+def test_random_bytes_follow_from_the_seed():
+    drawn = []
+    for seed in (1, 1, 2):
+
+        def body(rank):
+            import uuid
+
+            every = gathered((os.urandom(8), uuid.uuid4().hex))
+            assert len(set(every)) == RANKS
+            if rank == 0:
+                assert False, f"drawn: {every[0][0].hex()} {every[0][1]}"
+
+        drawn.append(report_of(body, ranks=RANKS, seed=seed).headline)
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_environment():

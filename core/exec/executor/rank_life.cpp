@@ -141,6 +141,13 @@ void RankLife::post(int rank, std::function<void()> work) {
   if (posted_.add(rank, std::move(work))) spawn(rank, [this, rank] { run_posted(rank); });
 }
 
+bool RankLife::help_with_posted() {
+  if (world_.outcome.ended()) return false;
+  const auto rank = posted_.next_stuck();
+  if (rank) spawn(*rank, [this, rank = *rank] { run_posted(rank); });
+  return rank.has_value();
+}
+
 void RankLife::run_posted(int rank) {
   while (auto work = posted_.take(rank)) (*work)();
 }

@@ -23,6 +23,7 @@
 #include "python/module/process.h"
 #include "python/module/rank.h"
 #include "python/preload/command.h"
+#include "python/preload/random_bytes.h"
 #include "python/preload/thread_values.h"
 
 namespace rehearse::python {
@@ -186,6 +187,7 @@ void define_rank(py::module_& module) {
   module.def("note_habit",
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
+  module.def("seed_random_bytes", seed_random_bytes);
   module.def("store", [] { return context_of_rank().store(); });
   module.def("world_backend", world_backend, WithoutLock());
   module.def("new_backend", new_backend, WithoutLock());

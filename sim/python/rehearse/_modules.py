@@ -21,7 +21,7 @@ def library_folders():
     """Folders whose modules all ranks share: the standard library, site-packages, this package."""
     paths = sysconfig.get_paths()
     folders = {os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    folders.add(os.path.dirname(os.path.realpath(__file__)))
+    folders |= {os.path.dirname(path(__file__)) for path in (os.path.realpath, os.path.abspath)}
     endings = ("site-packages", "dist-packages")
     folders |= {os.path.realpath(path) for path in sys.path if path.rstrip("/").endswith(endings)}
     return sorted(folder + os.sep for folder in folders)

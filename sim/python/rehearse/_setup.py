@@ -85,6 +85,7 @@ def begin_rank(number, size, seed):
     if hasattr(threading, "_shutdown_locks"):  # up to 3.12: the process would wait for it at its end
         threading._shutdown_locks.discard(rank.main_thread._tstate_lock)
     _variables.begin_rank()
+    _rehearse.seed_random_bytes(number, seed)
     random.seed(f"{seed}/{number}")
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed((seed * 1_000_003 + number) % 2**32)
