@@ -2,9 +2,9 @@
 """Checks the tables about c10d's interface: c10d_tables.py <root> <LibTorch's include folder>.
 
 docs/C10D.md must name exactly the virtual methods of c10d::Backend, Work and Store that the installed headers declare,
-and a test for each; a row may say since which version there is the method. tests/README.md must name a test of ours for each row of its table of PyTorch's tests. Every named
-test must exist in a source file. Rehearse's table of operations must have each operation of c10d. Each finding is one
-line; the exit status is 1 if there is any.
+and a test for each; a row may say since which version there is the method. tests/README.md must name a test of ours for
+each row of its table of PyTorch's tests. Every named test must exist in a source file. Rehearse's table of operations
+must have each operation of c10d. Each finding is one line; the exit status is 1 if there is any.
 """
 
 import pathlib
