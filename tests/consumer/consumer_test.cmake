@@ -136,6 +136,28 @@ function(part_versions)
     endforeach()
   endforeach()
   expect_unknown_component()
+  expect_other_libtorch()
+endfunction()
+
+# The package serves the minor version of LibTorch with which it was built.
+function(expect_other_libtorch)
+  set(other "${WORK_DIR}/other_libtorch")
+  set(version 2.12.1)
+  file(STRINGS "${LIBTORCH_DIR}/version.py" same REGEX "^__version__ = '2[.]12")
+  if(same)
+    set(version 2.13.0)
+  endif()
+  file(WRITE "${other}/include/ATen/ATen.h" "")
+  file(WRITE "${other}/version.py" "__version__ = '${version}+cpu'\n")
+  file(WRITE "${other}/lib/libc10.so" "_ZN3c105ErrorC1ENSt7__cxx1112basic_string")
+  file(WRITE "${other}/lib/libtorch_cpu.so" "")
+  execute_process(COMMAND ${consumer} "-DREHEARSE_LIBTORCH_DIR=${other}"
+                  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  string(FIND "${output}" "and cannot use LibTorch ${version} (${other})" found)
+  if(status EQUAL 0 OR found EQUAL -1)
+    message(FATAL_ERROR "LibTorch ${version}: exit ${status}:\n${output}")
+  endif()
 endfunction()
 
 # Asking for a component that does not exist must be an error that names it.

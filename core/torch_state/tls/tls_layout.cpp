@@ -124,7 +124,7 @@ void add_executable(TlsLayout& layout) {
   const TlsInventory inventory = executable_inventory();
   ClassifiedTls classified = classify(module.symbols, inventory);
   take_unknown(module, classified);
-  std::size_t end = 0;  // of the last range
+  std::size_t end = module.block_bytes;  // of the last range in the executable
   for (std::size_t k = 0; k < module.symbols.size(); ++k) {
     const TlsSymbol& symbol = module.symbols[k];
     if (!is_per_fiber(classified.scopes[k])) continue;

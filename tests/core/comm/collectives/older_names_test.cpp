@@ -31,10 +31,9 @@ c10::intrusive_ptr<c10d::Work> all_gather(Backend& backend, at::Tensor& output, 
 }
 
 TEST(OlderNames, CallsOfSeveralRanksAtATime_Pass) {
-  constexpr int kRanks = 3;
-  on_ranks(kRanks, [](RankContext& ctx) {
+  on_ranks(3, [](RankContext& ctx) {
     const auto backend = c10::make_intrusive<OlderNames>(ctx, ctx.size());
-    at::Tensor output = at::empty({kRanks}), input = at::ones({1});
+    at::Tensor output = at::empty({ctx.size()}), input = at::ones({1});
     for (int i = 0; i < 2; ++i) all_gather(*backend, output, input)->wait();
   });
 }
@@ -60,7 +59,7 @@ TEST(NewNames, GatherSingle_FillsTheTensorOfTheRoot) {
 // A call that nobody has overridden is c10d's error, also after another rank's.
 TEST(OlderNames, CallThatTheBackEndDoesNotHave_IsAnErrorOfEachRank) {
   on_ranks(2, [](RankContext& ctx) {
-    const auto backend = c10::make_intrusive<OlderNames>(ctx, 2);
+    const auto backend = c10::make_intrusive<OlderNames>(ctx, ctx.size());
     at::Tensor output = at::empty({1}), input = at::ones({2});
     for (int i = 0; i < 2; ++i) {
       EXPECT_THROW(backend->_reduce_scatter_base(output, input, c10d::ReduceScatterOptions()), c10::Error);
