@@ -127,7 +127,7 @@ void PythonState::set_main_state(int rank, PyThreadState* state) noexcept {
 }
 
 std::vector<std::byte>& PythonState::bytes_of(int rank) {
-  const auto index = static_cast<std::size_t>(rank + 1);
+  const auto index = static_cast<std::size_t>(rank) + 1;
   if (index >= bytes_.size()) bytes_.resize(index + 1);
   bytes_[index].resize(sum_of(exchanged_.of_ranks));
   return bytes_[index];

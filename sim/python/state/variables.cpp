@@ -19,7 +19,7 @@ void Variables::add_of_class(PyTypeObject* type, PyObject* name) {
 }
 
 Variables::Values& Variables::values_of(int rank) {
-  const auto index = static_cast<std::size_t>(rank + 1);
+  const auto index = static_cast<std::size_t>(rank) + 1;  // 0 for rank -1
   if (index >= of_ranks_.size()) of_ranks_.resize(index + 1);
   auto& values = of_ranks_[index];
   values.resize(all_.size());
