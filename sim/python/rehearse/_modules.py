@@ -17,7 +17,7 @@ from . import _ranks
 _get = object.__getattribute__
 
 
-def library_folders():
+def _library_folders():
     """Folders whose modules all ranks share: the standard library, site-packages, this package."""
     paths = sysconfig.get_paths()
     folders = {os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -27,12 +27,13 @@ def library_folders():
     return sorted(folder + os.sep for folder in folders)
 
 
-_shared = tuple(library_folders())
+LIBRARY_FOLDERS = tuple(_library_folders())
 
 
-def _is_users(spec):
+def is_users(spec):
+    """Whether each rank has its own of the module."""
     is_source = isinstance(spec.loader, importlib.machinery.SourceFileLoader) and spec.origin is not None
-    return is_source and not os.path.realpath(spec.origin).startswith(_shared)
+    return is_source and not os.path.realpath(spec.origin).startswith(LIBRARY_FOLDERS)
 
 
 class RankModule(types.ModuleType):
@@ -106,7 +107,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not _ranks.in_rank():
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or not _is_users(spec):
+        if spec is None or not is_users(spec):
             return None
         is_package = spec.submodule_search_locations is not None
         own = importlib.machinery.ModuleSpec(name, _Loader(spec), origin=spec.origin, is_package=is_package)

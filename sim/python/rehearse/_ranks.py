@@ -30,7 +30,3 @@ def in_rank():
 
 def begin(rank):
     _ranks[rank.number] = rank
-
-
-def forget():
-    _ranks.clear()

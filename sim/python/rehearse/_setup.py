@@ -64,8 +64,7 @@ def once():
     if _is_done:
         return
     _is_done = True
-    folders = [*_modules.library_folders()]
-    _rehearse.set_up(folders, torch.default_generator)
+    _rehearse.set_up(list(_modules.LIBRARY_FOLDERS), torch.default_generator)
     _start_autograd()
     _distributed.install()
     _instead.install()

@@ -4,7 +4,6 @@
 import ast
 import importlib
 import importlib.util
-import os
 
 from . import _modules
 
@@ -19,12 +18,9 @@ def _names_in(text):
 
 
 def _is_of_library(name):
-    """Whether it is in a folder whose modules all ranks share. The user's own run in ranks only."""
+    """Whether all ranks share it. The user's own modules run in ranks only; a package without a file may be one."""
     spec = importlib.util.find_spec(name.partition(".")[0])
-    if spec is None or spec.origin is None:
-        return spec is not None and spec.origin is None and spec.submodule_search_locations is None
-    origin = os.path.realpath(spec.origin)
-    return spec.origin in ("built-in", "frozen") or origin.startswith(tuple(_modules.library_folders()))
+    return spec is not None and spec.origin is not None and not _modules.is_users(spec)
 
 
 def import_libraries_of(path):
