@@ -46,7 +46,7 @@ TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit
 
 // A scheduling point while the work is incomplete.
 void poll_for_the_end(const RankWork& work) {
-  if (!work.incomplete() || work.owner()->closed() || !exec::this_rank::is_fiber()) return;
+  if (!(work.incomplete() || work.callbacks_due()) || work.owner()->closed() || !exec::this_rank::is_fiber()) return;
   const WorkObserver polling(work);
   exec::this_rank::poll(&polling);
 }
@@ -104,8 +104,7 @@ void RankWork::launch() {
   state_ = State::launched;
   deadline_ = VirtualTime::max();
   by_deadline.unlink();
-  waiters_.notify_all();
-  post_marks();
+  end_waits(Wake::as_progress);
 }
 
 void RankWork::complete(VirtualTime now) {
@@ -143,21 +142,31 @@ void RankWork::finish(State state, Wake wake) {
   REHEARSE_CHECK(incomplete(), rank_, sequence_, state_, state);
   state_ = state;
   match_ = nullptr;
-  if (wake == Wake::as_timeout) {
-    waiters_.time_out_all();
-  } else {
-    waiters_.notify_all();
-  }
+  end_waits(wake);
   if (owner_->closed()) return;
   if (state == State::failed) owner_->executor().note_step();  // for ranks that poll isCompleted()
   owner_->on_end(*this);
-  post_marks();
 }
 
-void RankWork::post_marks() {
-  if (!futures_.to_mark()) return;
-  auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
-  owner_->executor().post(global_rank(), [self] { self->mark_futures(); });
+// Gloo marks the future before it ends the work, and its barrier first waits for the rank's earlier works.
+void RankWork::end_waits(Wake wake) {
+  if (callbacks_due_) return;
+  const bool is_open = !owner_->closed();
+  const bool is_after_all =
+      operation.type == c10d::OpType::BARRIER && is_open && owner_->executor().has_posted(global_rank());
+  if (!is_after_all && !(futures_.to_mark() && is_open)) return waiters_.wake_all(wake);
+  callbacks_due_ = true;
+  const auto end = [self = c10::intrusive_ptr<RankWork>::reclaim_copy(this), wake] {
+    if (self->futures_.to_mark()) self->mark_futures();
+    self->callbacks_due_ = false;
+    self->waiters_.wake_all(wake);
+  };
+  auto& executor = owner_->executor();
+  is_after_all ? executor.post_after_all(global_rank(), end) : executor.post(global_rank(), end);
+}
+
+bool RankWork::must_await_callbacks() const noexcept {
+  return callbacks_due_ && !owner_->closed() && !exec::this_rank::is_callback();
 }
 
 void RankWork::note_known() const noexcept {
@@ -169,7 +178,7 @@ void RankWork::note_known() const noexcept {
 
 bool RankWork::isCompleted() {
   poll_for_the_end(*this);
-  const bool over = !incomplete() || done_on_device();
+  const bool over = is_over_for_callers();
   asked_ = asked_ || over;
   if (over) note_known();
   return over;
@@ -178,8 +187,10 @@ bool RankWork::isCompleted() {
 bool RankWork::isSuccess() const {
   poll_for_the_end(*this);
   note_that_it_is_known();
-  if (!incomplete() || done_on_device()) note_known();
-  return state_ == State::completed || done_on_device();
+  if (!is_over_for_callers()) return false;
+  asked_ = true;
+  note_known();
+  return state_ != State::failed;
 }
 
 std::exception_ptr RankWork::exception() const {
@@ -200,7 +211,9 @@ std::vector<at::Tensor> RankWork::result() {
   return {operation.outputs.begin(), operation.outputs.end()};
 }
 
+// On the CPU, it waits for nothing.
 void RankWork::synchronize() {
+  if (operation.end == nullptr) return;
   asked_ = true;
   note_known();
 }

@@ -93,6 +93,8 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // lets the other ranks go on. Nothing else blocks. Fibers: use it in the rank that made it.
 // Ownership: its holders share it. While it is incomplete, the group holds it too, so dropping it cancels nothing. It
 // may outlive its world. wait() then throws CommError unless the operation had ended.
+// Futures: callbacks run on a fiber of their own, and a wait ends after the callbacks that were there at the end, as in
+// Gloo. Callbacks themselves see the end at once.
 // Time: at its time limit the operation fails by itself, at that point of virtual time, whether or not any fiber waits.
 // From then on wait() throws TimeoutError, getFuture() holds that error, and isCompleted() is true. The tensors are no
 // longer written. The matching calls of other ranks fail too, whether these calls are past or future. A time limit
@@ -162,7 +164,9 @@ class RankWork final
   // True until the operation is done. On a device, the operation may have been launched already, and then waits return.
   bool incomplete() const noexcept { return state_ == State::pending || state_ == State::launched; }
   bool succeeded() const noexcept { return state_ == State::completed; }
-  bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
+  // The operation is done or launched, but callbacks that must run before waits end have not run yet.
+  bool callbacks_due() const noexcept { return callbacks_due_; }
+  bool gave_up() const noexcept { return gave_up_ || waiters_.was_aborted(); }  // see PendingOperation
   bool timed_out() const noexcept { return timed_out_; }
   // The failure; null if the operation has not failed. Unlike exception(), does not count as a query of the program.
   std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
@@ -228,12 +232,18 @@ class RankWork final
  private:
   enum class State : std::uint8_t { pending, launched, completed, failed };
 
-  enum class Wake : std::uint8_t { as_progress, as_timeout };
+  using Wake = WorkWaiters::Wake;
 
-  bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
+  bool is_over(Until until) const noexcept {
+    return (until == Until::done ? !incomplete() : state_ != State::pending) && !must_await_callbacks();
+  }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
+  bool is_over_for_callers() const noexcept {
+    return is_over(Until::done) || (done_on_device() && !must_await_callbacks());
+  }
+  bool must_await_callbacks() const noexcept;
   void finish(State state, Wake wake = Wake::as_progress);
-  void post_marks();
+  void end_waits(Wake wake);  // once the callbacks have run
   void mark_futures();
   c10d::WorkResult result_so_far() const noexcept {
     if (state_ == State::failed && !timed_out_) return c10d::WorkResult::COMM_ERROR;
@@ -261,8 +271,9 @@ class RankWork final
   State state_ = State::pending;
   mutable bool gave_up_ = false;
   bool timed_out_ = false;
+  bool callbacks_due_ = false;
   int source_ = -1;
-  bool asked_ = false;
+  mutable bool asked_ = false;
   bool watched_ = false;
   std::uint16_t thread_ = 0;
 };

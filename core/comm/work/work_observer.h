@@ -24,6 +24,7 @@ class WorkObserver final : public exec::Observer {
   exec::Wait describe() const override {
     const auto* const match = work_.match();
     const auto title = title_of(work_);
+    if (work_.callbacks_due()) return {"the callbacks of " + title, title, {}, false, exec::Wait::Kind::call};
     return {match != nullptr ? match->describe(work_) : title + " (the world is over)", title, waits_for(), false,
             exec::Wait::Kind::call};
   }

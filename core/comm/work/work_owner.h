@@ -43,7 +43,8 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // The work's rank knows that the work has ended, or has ordered its stream after the work. May be called repeatedly.
   virtual void note_known(const RankWork& work) noexcept = 0;
 
-  // The work has just ended: its waiters are runnable, and its futures are not marked yet. Not called after closing.
+  // The work has just ended: its futures are not marked yet, and its waiters are runnable unless callbacks come first.
+  // Not called after closing.
   virtual void on_end(RankWork& work) = 0;
 
   // For works that an interceptor watches: on_known() when the rank knows of the end, on_released() when no one can

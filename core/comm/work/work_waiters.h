@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -41,21 +42,28 @@ class WorkWaiters {
   // The blocked call of the fiber that began to wait last; null: that fiber no longer waits.
   const exec::Observer* waiting() const noexcept { return waiting_; }
 
-  void notify_all() { queue_.notify_all(); }
-  void time_out_all() noexcept { queue_.time_out_all(); }
+  // as_timeout: the end is no progress.
+  enum class Wake : std::uint8_t { as_progress, as_timeout };
+  void wake_all(Wake wake) {
+    if (wake == Wake::as_timeout) return queue_.time_out_all();
+    queue_.notify_all();
+  }
 
   // Ends the current wait or, if there is none, the next one.
   void abort() {
-    aborted_ = true;
-    notify_all();
+    aborted_ = was_aborted_ = true;
+    wake_all(Wake::as_progress);
   }
+
+  bool was_aborted() const noexcept { return was_aborted_; }
 
   void prefetch_waiter() const noexcept { queue_.prefetch_waiter(); }
 
  private:
   exec::WaitQueue queue_;
   const exec::Observer* waiting_ = nullptr;
-  bool aborted_ = false;
+  bool aborted_ = false;  // and the wait has not ended yet
+  bool was_aborted_ = false;
 };
 
 }  // namespace rehearse::comm

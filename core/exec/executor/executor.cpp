@@ -238,7 +238,11 @@ RunOutcome RankExecutor::run(const std::function<void(int)>& body) {
   return impl_->run(body);
 }
 
-void RankExecutor::post(int rank, std::function<void()> work) { parts().rank_life.post(rank, std::move(work)); }
+void RankExecutor::post(int rank, std::function<void()> work) { parts().rank_life.post(rank, std::move(work), false); }
+void RankExecutor::post_after_all(int rank, std::function<void()> work) {
+  parts().rank_life.post(rank, std::move(work), true);
+}
+bool RankExecutor::has_posted(int rank) noexcept { return parts().rank_life.has_posted(rank); }
 std::uint32_t RankExecutor::spawn(std::function<void()> work) {
   const int rank = require_fiber("RankExecutor::spawn()").rank;
   return parts().rank_life.spawn(rank, std::move(work)).fiber_of_rank;

@@ -136,9 +136,9 @@ Fiber& RankLife::spawn(int rank, std::function<void()> work) {
   return world_.fiber_life.create(rank, world_.ranks.next_helper(rank), std::move(work));
 }
 
-void RankLife::post(int rank, std::function<void()> work) {
+void RankLife::post(int rank, std::function<void()> work, bool after_all) {
   if (world_.outcome.ended() || !world_.ranks.is_alive(rank)) return;
-  if (posted_.add(rank, std::move(work))) spawn(rank, [this, rank] { run_posted(rank); });
+  if (posted_.add(rank, std::move(work), after_all)) spawn(rank, [this, rank] { run_posted(rank); });
 }
 
 bool RankLife::help_with_posted() {

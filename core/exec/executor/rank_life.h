@@ -25,36 +25,44 @@ class PostedWork {
 
   explicit PostedWork(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
-  // Returns true if no fiber is processing the rank's work: then the caller must start one.
-  bool add(int rank, Work work) {
+  // Returns true if no fiber is processing the rank's work: then the caller must start one. `after_all`: the work waits
+  // until no other work of the rank is being done.
+  bool add(int rank, Work work, bool after_all = false) {
     Rank& owner = at(rank);
-    owner.waiting.push_back(std::move(work));
+    owner.waiting.push_back({std::move(work), after_all});
     ++pending_;
     if (owner.fibers > 0) return false;
     ++owner.fibers;
     return true;
   }
 
+  bool has(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].fibers > 0; }
+
   // A rank with pending work, for which the caller must start another fiber; nullopt: there is none. Call it when no
   // fiber can run, so that those which process the rank's work are blocked.
   std::optional<int> next_stuck() {
     if (pending_ == 0) return std::nullopt;
-    const auto stuck =
-        std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.waiting.empty(); });
+    const auto stuck = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+      return std::any_of(rank.waiting.begin(), rank.waiting.end(), [](const Piece& piece) { return !piece.after_all; });
+    });
+    if (stuck == ranks_.end()) return std::nullopt;
     ++stuck->fibers;
     return static_cast<int>(stuck - ranks_.begin());
   }
 
-  // A processing fiber calls this for the oldest piece of work. nullopt: there is no more, and the fiber must end.
+  // A processing fiber calls this for the oldest piece of work that may begin. nullopt: there is none, and the fiber
+  // must end.
   std::optional<Work> take(int rank) {
     Rank& owner = at(rank);
     REHEARSE_CHECK(owner.fibers > 0, rank, owner.waiting.size());
-    if (owner.waiting.empty()) {
+    const auto next = std::find_if(owner.waiting.begin(), owner.waiting.end(),
+                                   [&](const Piece& piece) { return !piece.after_all || owner.fibers == 1; });
+    if (next == owner.waiting.end()) {
       --owner.fibers;
       return std::nullopt;
     }
-    auto work = std::move(owner.waiting.front());
-    owner.waiting.pop_front();
+    auto work = std::move(next->work);
+    owner.waiting.erase(next);
     --pending_;
     return work;
   }
@@ -74,14 +82,18 @@ class PostedWork {
   }
 
  private:
+  struct Piece {
+    Work work;
+    bool after_all;
+  };
   struct Rank {
-    std::deque<Work> waiting;
+    std::deque<Piece> waiting;
     int fibers = 0;
   };
   Rank& at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<Rank> ranks_;
-  std::vector<std::deque<Work>> buried_;
+  std::vector<std::deque<Piece>> buried_;
   std::size_t pending_ = 0;
 };
 
@@ -98,7 +110,8 @@ class RankLife final : public FiberOwner {
     around_helpers_ = std::move(around);
   }
   Fiber& spawn(int rank, std::function<void()> work);
-  void post(int rank, std::function<void()> work);
+  void post(int rank, std::function<void()> work, bool after_all);
+  bool has_posted(int rank) const noexcept { return posted_.has(rank); }
   // Starts a fiber for posted work behind work that is blocked, as the next thread of a back end would do it. Returns
   // whether there was any. Call it when no fiber can run.
   bool help_with_posted();

@@ -36,6 +36,10 @@ std::uint32_t thread_of_rank() noexcept {
   const Fiber* const fiber = current_fiber();
   return fiber != nullptr && fiber->is_thread ? fiber->fiber_of_rank : 0;
 }
+bool is_callback() noexcept {
+  const Fiber* const fiber = current_fiber();
+  return fiber != nullptr && !fiber->is_main() && !fiber->is_thread;
+}
 VirtualTime now() { return require_fiber("this_rank::now()").world->clock.now(); }
 
 void yield() { exec::yield(require_fiber("this_rank::yield()")); }

@@ -184,5 +184,22 @@ TEST(TimedOutCalls, BehindATimeoutThatAThreadCaught_NameItsCall) {
       << report.headline;
 }
 
+// As with Gloo, the aborted receive stays open, and nobody need send to it.
+TEST(AbortedWaits, OfAReceiveThatNobodyMeets_AreOk) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) return;
+    auto cancel = at::zeros({1});
+    const auto work = ctx.group().recv(cancel, 0, 5);
+    bool came = true;
+    std::thread listener([&] { came = work->wait(); });
+    ctx.compute(std::chrono::milliseconds(1));
+    work->abort();
+    listener.join();
+    ctx.expect(!came, "the wait was aborted");
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_NE(report.headline.find("; rank 1 gave up recv #1 from rank 0 with tag 5"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace timeouts_test

@@ -19,7 +19,8 @@ struct PendingOperation {
   std::string description;     // as Observer::describe()
   std::vector<int> waits_for;  // the missing ranks; empty: the transfer is in flight
   bool timed_out = false;      // it has failed by its own timeout, and is listed because of the ranks that never came
-  bool gave_up = false;  // the program knows of a timeout, from a wait() that threw, from a future or from a query
+  // The program knows of a timeout, from a wait() that threw, from a future or from a query, or has aborted its wait.
+  bool gave_up = false;
   std::uint64_t record_id = 0;  // of the call's Event; Event::kNotRecorded for the remainder of a buffered send
   // For a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing.
   std::string receiver{};

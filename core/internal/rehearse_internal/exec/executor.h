@@ -130,6 +130,11 @@ class RankExecutor {
   // Work for one rank runs in order, one piece at a time. For callbacks at the end of a collective, which may end in a
   // timer or in another rank's fiber.
   void post(int rank, std::function<void()> work);
+  // Work that begins when all earlier work of the rank has ended, even work that blocks.
+  void post_after_all(int rank, std::function<void()> work);
+
+  // Whether work of post() has not ended yet.
+  bool has_posted(int rank) noexcept;
 
   // Starts another fiber of the calling fiber's rank, the counterpart of a thread. Returns its fiber_of_rank. If `work`
   // throws, the rank fails.

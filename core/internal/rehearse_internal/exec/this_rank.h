@@ -26,6 +26,9 @@ std::uint32_t fiber_of_rank();
 // else fiber_of_rank(). 0 outside of a fiber.
 std::uint32_t thread_of_rank() noexcept;
 
+// Whether work from RankExecutor::post() is running.
+bool is_callback() noexcept;
+
 VirtualTime now();
 
 // A scheduling point: lets other fibers run.

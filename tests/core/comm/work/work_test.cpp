@@ -117,6 +117,59 @@ TEST_F(WorkTest, CallbackThatWaitsForALaterCall_LetsItEnd) {
   EXPECT_EQ(ended, 3);
 }
 
+// Gloo marks the future before it ends the work.
+TEST_F(WorkTest, Wait_EndsAfterTheCallbacksThatWereThere) {
+  fabric.takes = 1ms;
+  int ran = 0;
+  const auto outcome = run(3, [&](int rank, const ProcessGroup& group) {
+    for (const bool poll : {false, true}) {
+      bool seen = false;
+      const auto work = allreduce(group, at::ones({2}));
+      work->getFuture()->addCallback([&](c10::ivalue::Future&) {
+        if (rank == 0) exec::this_rank::sleep_for(5ms);
+        work->wait();  // a callback sees the end at once
+        seen = true;
+      });
+      while (poll && !work->isCompleted()) exec::this_rank::poll();
+      work->wait();
+      EXPECT_TRUE(seen) << rank << poll;
+      ran += seen ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_EQ(ran, 6);
+}
+
+TEST_F(WorkTest, Wait_ThrowsAfterTheCallbacksOfAFailure) {
+  bool seen = false;
+  const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+    if (rank == 1) return exec::this_rank::sleep_for(3h);
+    const auto work = allreduce(group, at::ones({2}));
+    work->getFuture()->addCallback([&](c10::ivalue::Future& future) { seen = future.hasError(); });
+    EXPECT_THROW(work->wait(), TimeoutError);
+    EXPECT_TRUE(seen);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_TRUE(seen);
+}
+
+// Gloo's barrier first waits for the rank's earlier works.
+TEST_F(WorkTest, Barrier_EndsAfterTheCallbacksOfEarlierCalls) {
+  int ran = 0;
+  const auto outcome = run(3, [&](int rank, const ProcessGroup& group) {
+    bool seen = false;
+    allreduce(group, at::ones({2}))->getFuture()->addCallback([&](c10::ivalue::Future&) {
+      if (rank == 0) exec::this_rank::sleep_for(5ms);
+      seen = true;
+    });
+    group->barrier()->wait();
+    EXPECT_TRUE(seen) << rank;
+    ran += seen ? 1 : 0;
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_EQ(ran, 3);
+}
+
 TEST_F(WorkTest, FutureOfCompletedWork_IsMarkedAtOnce) {
   const auto outcome = run(2, [](int, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));

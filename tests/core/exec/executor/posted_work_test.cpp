@@ -35,6 +35,20 @@ TEST(PostedWork, BehindWorkThatIsBlocked_NeedsAnotherFiber) {
   EXPECT_EQ(posted.next_stuck(), 1);
 }
 
+TEST(PostedWork, AfterAll_WaitsForWorkThatIsBlocked) {
+  PostedWork posted(1);
+  EXPECT_TRUE(posted.add(0, [] {}));
+  EXPECT_FALSE(posted.add(0, [] {}, /*after_all=*/true));
+  EXPECT_TRUE(posted.take(0));         // the first fiber blocks in this piece
+  EXPECT_FALSE(posted.next_stuck());   // nothing else may begin
+  EXPECT_FALSE(posted.add(0, [] {}));  // but later work may
+  EXPECT_EQ(posted.next_stuck(), 0);
+  EXPECT_TRUE(posted.take(0));
+  EXPECT_FALSE(posted.take(0));  // the second fiber ends
+  EXPECT_TRUE(posted.take(0));   // the first fiber goes on
+  EXPECT_FALSE(posted.take(0));
+}
+
 TEST(PostedWork, Dropped_IsDestroyed) {
   PostedWork posted(1);
   const auto owned = std::make_shared<int>(0);
