@@ -109,8 +109,6 @@ bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
          at::isFloatingType(gradient.scalar_type()) && !has_non_finite(gradient) && !has_non_finite(reference);
 }
 
-at::Tensor flat(const at::Tensor& values) { return plain(values).to(at::kDouble).flatten(); }
-
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
   constexpr std::size_t kMost = 4;  // if there are more reductions, several steps lie between two checks
   if (calls.size() < 2 || calls.size() > kMost) return {};
@@ -125,7 +123,7 @@ struct Multiple {
 };
 
 std::string meaning_of(const Multiple& found, int ranks, const Reductions* reductions) {
-  const auto parts = reductions != nullptr ? reductions->parts_of(flat(found.gradient)) : std::nullopt;
+  const auto parts = reductions != nullptr ? reductions->parts_of(numbers_of(found.gradient)) : std::nullopt;
   const auto reduced = !parts             ? Reduced::unknown
                        : parts->is_bucket ? Reduced::by_ddp
                        : parts->is_mean   ? Reduced::mean
@@ -148,8 +146,8 @@ bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std:
   return all.size() == gradients.size() && std::all_of(all.begin(), all.end(), is_alike);
 }
 
-StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, std::optional<OddRow> odd,
-                        std::vector<std::string> details) {
+StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, const std::optional<OddRow>& odd,
+                        std::vector<int> culprits, std::vector<std::string> details) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
   const auto all = round.shown.table.rows().size();
@@ -157,10 +155,10 @@ StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, 
   const auto of = round.name == fmt::format("{}s", what) ? "" : fmt::format(" of \"{}\"", round.name);
   StateFinding finding{fmt::format("{}s{} differ from those of one process in check #{}: {}", what, of, round.number,
                                    text_of(groups.front(), all, what)),
-                       {},
+                       std::move(culprits),
                        {}};
   if (odd) {
-    finding.ranks = std::move(odd->ranks);
+    finding.ranks = odd->ranks;
     finding.details.push_back(fmt::format("of the {}s {}", what, odd->text));
   }
   for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all, what));
@@ -247,18 +245,32 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
                                /*allow_unused=*/true);
 }
 
+namespace {
+
+void add_missing(std::vector<Group>& groups, const std::vector<NamedTensor>& wanted,
+                 const std::vector<ReplicaTable::Row>& rows) {
+  for (const auto& each : wanted) {
+    if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == each.name; }))
+      add(groups, "that of a parameter that the ranks do not have", each.name);
+  }
+}
+
+}  // namespace
+
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
                                      const std::vector<at::Tensor>& reference, double tolerance,
                                      const Reductions* reductions) {
   const auto& wanted = own.tensors();
   const auto& rows = round.shown.table.rows();
   const auto scale = scale_of(reference);
+  const auto ranks = static_cast<int>(round.of.size());
   std::vector<Group> groups;
   std::optional<OddRow> odd;  // the first row that differs between ranks
   std::vector<ReducedGradient> reduced;
   std::vector<Multiple> multiples;
+  std::vector<Sharded> sharded;
+  std::vector<int> culprits;
   std::vector<std::string> no_multiples, details;
-  const auto ranks = static_cast<int>(round.of.size());
   for (const auto& row : rows) {
     const auto found =
         std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& each) { return each.name == row.name; });
@@ -274,23 +286,26 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     }
     const auto& gradient = row.versions.front().copy;
     const auto ratio = ratio_of(gradient, right, scale, tolerance);
-    if (is_comparable(gradient, right)) reduced.push_back({flat(gradient), flat(right)});
+    if (is_comparable(gradient, right)) {
+      reduced.push_back({numbers_of(gradient), numbers_of(right)});
+      if (!row.shards.empty()) sharded.push_back({row.shards, gradient, right});
+    }
     if (ratio.kind == GradientRatio::Kind::no_multiple) {
       no_multiples.push_back(row.name);
       continue;
     }
     if (ratio.kind == GradientRatio::Kind::equal) continue;
-    if (ratio.kind == GradientRatio::Kind::multiple) {
-      multiples.push_back({row.name, ratio.ratio, gradient});
-    } else {
-      add(groups, meaning_of(ratio, ranks), row.name);
-    }
+    const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple;
+    is_multiple ? multiples.push_back({row.name, ratio.ratio, gradient})
+                : add(groups, meaning_of(ratio, ranks), row.name);
     if (reductions != nullptr && details.empty())
       details = reduced_again(row.name, reductions->calls_on(round.here.back(), found->tensor));
   }
-  for (const auto& each : wanted) {
-    if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == each.name; }))
-      add(groups, "that of a parameter that the ranks do not have", each.name);
+  add_missing(groups, wanted, rows);
+  if (const auto differ = no_multiples.empty() ? std::nullopt : ranks_that_differ(sharded, scale, tolerance)) {
+    for (const auto& each : std::exchange(multiples, {})) no_multiples.push_back(each.name);
+    for (const auto& name : std::exchange(no_multiples, {})) add(groups, differ->meaning, name);
+    culprits = differ->ranks;
   }
   for (const auto& each : multiples) {
     if (tells_why(each, multiples, reduced)) {
@@ -311,7 +326,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     for (const auto& name : no_multiples) add(groups, meaning, name);
   }
   if (groups.empty()) return std::nullopt;
-  return finding_of(round, std::move(groups), std::move(odd), std::move(details));
+  return finding_of(round, std::move(groups), odd, std::move(culprits), std::move(details));
 }
 
 std::vector<ReferencePart> reference_step(const ModelState& reference, at::Generator generator,

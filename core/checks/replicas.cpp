@@ -88,6 +88,14 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   return odd;
 }
 
+void ReplicaTable::add_whole(std::vector<Shard> shards, NamedTensor whole) {
+  const int rank = shards.back().rank;
+  const auto name = whole.name;
+  add(rank, std::vector<NamedTensor>{std::move(whole)});
+  auto& row = rows_[index_of_.at(name)];
+  if (row.shards.empty()) row.shards = std::move(shards);
+}
+
 std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const {
   if (is_part) return {};
   std::set<int> without(here.begin(), here.end());
@@ -101,7 +109,7 @@ ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
   // A list may contain a name twice. The second tensor then gets its own row.
   for (auto name = name_in_table(tensor);; name += '\'') {
     const auto [entry, is_new] = index_of_.try_emplace(name, rows_.size());
-    if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}});
+    if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}, {}});
     auto& row = rows_[entry->second];
     const bool taken = std::any_of(row.versions.begin(), row.versions.end(), [&](const Version& version) {
       return std::find(version.ranks.begin(), version.ranks.end(), rank) != version.ranks.end();

@@ -25,17 +25,24 @@ class ReplicaTable {
     at::Tensor copy;
     std::vector<int> ranks;
   };
+  // Rows of a whole tensor that is made of the ranks' shards.
+  struct Shard {
+    int rank;
+    std::int64_t first, rows;
+  };
   struct Row {
     std::string name;
     bool is_buffer = false;
     bool is_part = false;           // rows of a tensor, which only some ranks have
     std::vector<Version> versions;  // in order of arrival
+    std::vector<Shard> shards;      // of the first version; empty: it is not made of shards
 
     // The ranks of `here` that lack the tensor. Empty for a part.
     std::vector<int> missing(const std::vector<int>& here) const;
   };
 
   void add(int rank, const ModelState& state);
+  void add_whole(std::vector<Shard> shards, NamedTensor whole);  // counts as that of the last shard's rank
   const std::vector<Row>& rows() const noexcept { return rows_; }
   std::vector<Row>& rows() noexcept { return rows_; }
 

@@ -7,7 +7,11 @@
 
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "checks/values/gradient_ratio.h"
 #include "checks/values/tensor_difference.h"
 
 namespace rehearse::checks {
@@ -67,15 +71,47 @@ void ShardTable::add_to(ReplicaTable& table, at::Tensor Shard::* which) const {
     for (const auto& [first, shards] : whole.shards) replicas = std::max(replicas, shards.size());
     for (std::size_t i = 0; i < replicas; ++i) {
       std::vector<at::Tensor> parts;
-      int rank = 0;
+      std::vector<ReplicaTable::Shard> of_ranks;
       for (const auto& [first, shards] : whole.shards) {
         const auto& shard = shards[std::min(i, shards.size() - 1)];
         parts.push_back(shard.*which);
-        rank = shard.rank;
+        of_ranks.push_back({shard.rank, first, shard.value.size(0)});
       }
-      table.add(rank, std::vector<NamedTensor>{{whole.name, joined_rows(parts)}});
+      table.add_whole(std::move(of_ranks), {whole.name, joined_rows(parts)});
     }
   }
+}
+
+std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all, double scale, double tolerance) {
+  std::map<int, std::vector<at::Tensor>> gradients, references;
+  for (const auto& each : all) {
+    for (const auto& [rank, first, rows] : each.shards) {
+      gradients[rank].push_back(numbers_of(each.gradient.narrow(0, first, rows)));
+      references[rank].push_back(numbers_of(each.reference.narrow(0, first, rows)));
+    }
+  }
+  std::vector<int> right, wrong;
+  std::map<std::string, std::vector<int>> sides;
+  for (const auto& [rank, parts] : gradients) {
+    const auto gradient = at::cat(parts);
+    const auto ratio = ratio_of(gradient, at::cat(references.at(rank)), scale, tolerance);
+    (ratio.kind == GradientRatio::Kind::equal ? right : wrong).push_back(rank);
+    if (ratio.kind == GradientRatio::Kind::equal) continue;
+    const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple && gradient.numel() > 1;
+    sides[is_multiple ? fmt::format("{:.6g} times as large", ratio.ratio) : "no multiple"].push_back(rank);
+  }
+  if (sides.empty() || (right.empty() && (sides.size() == 1 || sides.count("no multiple") > 0))) return std::nullopt;
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> texts;
+  for (const auto& [text, ranks] : sides) {
+    if (texts.size() == kMost) break;
+    texts.push_back(fmt::format("those of {} are {}", describe_ranks(ranks), text));
+  }
+  if (sides.size() > kMost) texts.push_back(fmt::format("and {} more", sides.size() - kMost));
+  if (right.empty())
+    return RanksThatDiffer{{}, fmt::format("wrong by another factor on each rank: {}", fmt::join(texts, ", "))};
+  return RanksThatDiffer{wrong,
+                         fmt::format("right in the rows of {}, but {}", describe_ranks(right), fmt::join(texts, ", "))};
 }
 
 }  // namespace rehearse::checks

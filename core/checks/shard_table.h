@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,21 @@ class ShardTable {
 
   std::vector<Whole> wholes_;  // in the order of the first state that was added
 };
+
+// A gradient that is made of the ranks' shards.
+struct Sharded {
+  const std::vector<ReplicaTable::Shard>& shards;
+  const at::Tensor& gradient;
+  const at::Tensor& reference;
+};
+
+struct RanksThatDiffer {
+  std::vector<int> ranks;  // empty: all, each by another factor
+  std::string meaning;
+};
+
+// Compares the rows that each rank has of all gradients with the reference. nullopt if what differs does not depend on
+// the rank. `scale`, `tolerance`: as in ratio_of().
+std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all, double scale, double tolerance);
 
 }  // namespace rehearse::checks

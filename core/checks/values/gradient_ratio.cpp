@@ -22,12 +22,6 @@ double tolerance_of(at::ScalarType type) {
 
 double norm_of(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
 
-// The values as doubles, in one dimension.
-at::Tensor numbers_of(const at::Tensor& tensor) {
-  const auto values = plain(tensor);
-  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
-}
-
 // Texts for a gradient that is `ranks` times too large: each rank's loss is that many times too large, or the gradients
 // of the ranks were summed.
 std::string n_times(int ranks, Reduced reduced) {
@@ -50,6 +44,11 @@ std::string n_times(int ranks, Reduced reduced) {
 bool near(double a, double b) { return std::abs(a - b) <= 1e-2 * std::abs(b); }
 
 }  // namespace
+
+at::Tensor numbers_of(const at::Tensor& tensor) {
+  const auto values = plain(tensor);
+  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
+}
 
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance) {
   using Kind = GradientRatio::Kind;

@@ -22,6 +22,9 @@ struct GradientRatio {
   double ratio = 1;
 };
 
+// The values as doubles, in one dimension; a complex number counts as two.
+at::Tensor numbers_of(const at::Tensor& tensor);
+
 // `scale`: the largest norm of the model's reference gradients. Gradients that are tiny compared with it count as zero.
 // `tolerance`: as in CheckOptions. Either tensor may be undefined.
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);

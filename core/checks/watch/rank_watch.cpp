@@ -149,6 +149,7 @@ void RankWatch::log_writes(const WatchedCall& call, const WatchedCall::Input& wr
         const bool is_gradient = gradient.defined() && overlap(gradient, input.tensor);
         write.operands.push_back({input.argument, is_gradient, input.hash});
       }
+      if (gradient.defined()) write.gradient = hash_of(gradient);
       log.writes.push_back(std::move(write));
     }
   }

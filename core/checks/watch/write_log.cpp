@@ -83,9 +83,12 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
     });
     if (hashes.size() == 1) continue;
     const auto& operand = first.operands[i];
-    return text + (operand.is_gradient ? ", because its gradient differed already: it was not reduced, the "
-                                         "reduction gave ranks other values, or it was changed afterwards"
-                                       : fmt::format(", because its argument \"{}\" differed already", operand.name));
+    constexpr auto kCauses =
+        ": it was not reduced, the reduction gave ranks other values, or it was changed afterwards";
+    if (operand.is_gradient) return text + ", because its gradient differed already" + kCauses;
+    text += fmt::format(", because its argument \"{}\" differed already", operand.name);
+    const auto gradients = sides_of(steps, [](const Write& a, const Write& b) { return a.gradient == b.gradient; });
+    return gradients.size() == 1 ? text : text + ", as did the gradient" + kCauses;
   }
   return text;
 }

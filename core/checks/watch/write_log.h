@@ -24,7 +24,8 @@ struct Write {
   exec::CallSite where;
   std::uint64_t after = 0;  // hash of the result
   std::vector<Operand> operands;
-  std::string numbers;  // "alpha=-0.1": the operator's arguments that are numbers
+  std::string numbers;         // "alpha=-0.1": the operator's arguments that are numbers
+  std::uint64_t gradient = 0;  // hash of the tensor's gradient; 0: it has none
 };
 
 // Compares, in order, what the ranks in `here` wrote, and describes the first write that differs. `writes`: by rank,

@@ -10,7 +10,7 @@ using namespace rehearse::checks;
 using Log = std::map<int, std::vector<Write>>;
 
 Write write(const std::string& op, std::uint64_t after, std::uint64_t operand = 0, const std::string& numbers = "") {
-  return {"w", op, {}, after, {{"other", false, operand}}, numbers};
+  return {"w", op, {}, after, {{"other", false, operand}}, numbers, 0};
 }
 
 std::string first(const Log& log) {
@@ -36,11 +36,23 @@ TEST(FirstDivergence, AnotherNumber) {
 
 TEST(FirstDivergence, AGradient) {
   const auto with_gradient = [](std::uint64_t hash) {
-    return Write{"w", "add_", {}, hash, {{"other", true, hash}}, ""};
+    return Write{"w", "add_", {}, hash, {{"other", true, hash}}, "", hash};
   };
   EXPECT_EQ(first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
             "first operation that differs: add_ on \"w\": rank 1 has a different result, because its gradient differed "
             "already: it was not reduced, the reduction gave ranks other values, or it was changed afterwards");
+}
+
+// With momentum the optimizer adds a buffer of its own.
+TEST(FirstDivergence, AGradientThatCameByAnotherTensor) {
+  const auto with_gradient = [](std::uint64_t hash) {
+    return Write{"w", "add_", {}, hash, {{"other", false, hash}}, "", hash};
+  };
+  EXPECT_EQ(first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
+            "first operation that differs: add_ on \"w\": rank 1 has a different result, because its argument "
+            "\"other\" differed already, as did the gradient: it was not reduced, the reduction gave ranks other "
+            "values, or it "
+            "was changed afterwards");
 }
 
 TEST(FirstDivergence, OneMoreOrAnotherCall) {

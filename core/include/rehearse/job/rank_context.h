@@ -120,8 +120,8 @@ class RankContext {
   // the verdict CHECK FAILED: a finding of check_finite() at once, any other finding when the last rank arrives. If
   // a rank does not arrive, check_replicas() and check_draws() compare the others 64 checks later or when the world
   // ends. In real runs check_gradients() and check_finite() check each rank alone, and throw CheckError for a finding;
-  // the others, and check_gradients() of a FullyShardedDataParallel, do nothing. Errors: std::invalid_argument for
-  // options that make no sense.
+  // check_saved() works as in simulations; the others, and check_gradients() of a FullyShardedDataParallel, do nothing.
+  // Errors: std::invalid_argument for options that make no sense.
   //
   // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel or
   // FullyShardedDataParallel, a module, or named tensors.
