@@ -63,8 +63,9 @@ class StoreHistory final : public StoreInterceptor {
   void may_have_changed(const std::string& key, Value value);
   const Change* set_since(const std::string& key, std::uint64_t since, int but_by) const;
   std::string of_wait(const std::string& key) const;
+  std::string of_other_name(const char* verb, const std::string& key, double likeness_least) const;
   std::string of_answer(int rank, const exec::CallSite& where, const Answers& answers) const;
-  const std::string* nearest(const std::string& key) const;
+  const std::string* nearest(const std::string& key, double likeness_least) const;
 
   std::map<std::string, Change> changes_;             // the last change of each key
   std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
@@ -129,13 +130,13 @@ const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std:
   return first;
 }
 
-// The most similar name of an existing key. Null if every name shares fewer than half of the letters of `key`.
-const std::string* StoreHistory::nearest(const std::string& key) const {
+// The most similar name of an existing key. Null if no name shares that part of the letters of `key`.
+const std::string* StoreHistory::nearest(const std::string& key, double likeness_least) const {
   const std::string* best = nullptr;
   std::size_t most = 0;
   for (const auto& [name, change] : changes_) {
     const auto alike = change.is_deletion ? 0 : likeness(name, key);
-    if (2 * alike < key.size() || alike <= most) continue;
+    if (static_cast<double>(alike) < likeness_least * static_cast<double>(key.size()) || alike <= most) continue;
     most = alike;
     best = &name;
   }
@@ -149,10 +150,14 @@ std::string StoreHistory::of_wait(const std::string& key) const {
     return fmt::format("waited for store key \"{}\", which rank {} deleted{}", key, change->second.rank,
                        at(change->second.where));
   }
-  const auto* const other = nearest(key);
+  return of_other_name("waited for", key, 0.5);
+}
+
+std::string StoreHistory::of_other_name(const char* verb, const std::string& key, double likeness_least) const {
+  const auto* const other = nearest(key, likeness_least);
   if (other == nullptr) return "";
   const auto& of_other = changes_.at(*other);
-  return fmt::format("waited for store key \"{}\", which nobody set; there is \"{}\" ({}), changed last by rank {}{}",
+  return fmt::format("{} store key \"{}\", which nobody set; there is \"{}\" ({}), changed last by rank {}{}", verb,
                      key, *other, of_other.value.text, of_other.rank, at(of_other.where));
 }
 
@@ -183,6 +188,9 @@ std::map<std::string, std::set<int>> StoreHistory::notes() const {
   for (const auto& [where, answers] : answers_) {
     for (const auto& [rank, answer] : answers) {
       auto text = answer.there ? "" : of_answer(rank, where, answers);
+      // A program may ask for what need not be there, so only a name that is nearly the same is worth a remark.
+      if (text.empty() && !answer.there && !changes_.contains(answer.key))
+        text = of_other_name("asked for", answer.key, 0.8);
       if (!text.empty()) notes[std::move(text)].insert(rank);
     }
   }

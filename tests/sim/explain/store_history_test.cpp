@@ -40,6 +40,20 @@ TEST(StoreHistory, AKeyOfAnotherName_IsShownInItsPlace) {
                                        std::string(kLine))));
 }
 
+TEST(StoreHistory, AKeyThatIsAskedForInVain_IsShownIfItIsNearlyTheSame) {
+  const auto ask = [](const std::string& name) {
+    return run([name](RankContext& ctx) {
+      if (ctx.rank() == 0) ctx.store()->set("stage_2/ready", "1");
+      while (ctx.rank() == 2 && !ctx.store()->check({name})) std::this_thread::sleep_for(std::chrono::seconds(1));
+      ctx.group().barrier()->wait();
+    });
+  };
+  EXPECT_THAT(ask("stage2/ready").remarks,
+              ElementsAre(MatchesRegex("rank 2: asked for store key \"stage2/ready\", which nobody set; there is "
+                                       "\"stage_2/ready\" \\(1\\), changed last by rank 0 at .*")));
+  EXPECT_THAT(ask("stage_2/over").remarks, IsEmpty());
+}
+
 TEST(StoreHistory, ACounterAndBytes_AreReadable) {
   const auto report = run([](RankContext& ctx) {
     ctx.store()->add("barrier:1", 2);
