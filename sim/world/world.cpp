@@ -179,6 +179,7 @@ class World::Impl {
     again.checks.explain = first.has_findings;
     if (say_repeat_) say_repeat_();
     scratch.begin_again();
+    exec::interpreter()->begin_repetition();
     record_ = sim::simulate(again, oracle, body, scratch, {});
     const bool is_same = record_->decisions.hash() == first.decisions && record_->outcome.ending == first.ending;
     if (!is_same) return with_other_way(sim::report_from_json(first.report), "it took other decisions");

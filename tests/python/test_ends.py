@@ -2,6 +2,7 @@
 """However a world ends, there is a report: never a signal."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -196,10 +197,24 @@ def test_what_a_rank_cannot_have_is_refused_by_name():
     def makes_a_store(rank):
         dist.TCPStore("localhost", 29501, 2, rank == 0)
 
-    for body, what in ((starts_a_process, "multiprocessing"), (makes_a_store, "TCPStore")):
+    def serves(rank):
+        socket.create_server(("localhost", 0))
+
+    def moves_to_a_gpu(rank):
+        torch.ones(1).cuda()
+
+    refused = {starts_a_process: "multiprocessing", makes_a_store: "TCPStore", serves: "socket", moves_to_a_gpu: "GPU"}
+    for body, what in refused.items():
         report = report_of(body)
         assert report.verdict == "RANK FAILED"
         assert what in report.headline and "a fiber of one process" in report.headline
+
+
+def test_a_change_of_folder_is_a_remark(tmp_path):
+    before = os.getcwd()
+    text = report_of(lambda rank: os.chdir(tmp_path)).text
+    assert "ranks 0-1: changed the working directory, which all ranks share" in text
+    assert os.getcwd() == before
 
 
 def test_replicas_that_differ_are_a_remark():

@@ -79,12 +79,12 @@ std::vector<Place> places_of(const std::vector<Frame>& frames) {
 }  // namespace
 
 [[gnu::noinline]] std::size_t CallSite::capture_to(std::span<void*> out, std::size_t skip) noexcept {
-  // Frames of an interpreter come first. The compiled ones behind them are its own, and libraries that it called.
+  // The compiled frames behind those of an interpreter are its own and libraries', and cost more than all else.
   auto* const script = interpreter();
-  const std::size_t count = script != nullptr ? script->frames(out.first(out.size() / 2)) : 0;
-  Walk walk{out.subspan(count), skip + 1};
+  if (const std::size_t count = script != nullptr ? script->frames(out) : 0; count > 0) return count;
+  Walk walk{out, skip + 1};
   _Unwind_Backtrace(visit, &walk);
-  return count + walk.count;
+  return walk.count;
 }
 
 [[gnu::noinline]] CallSite CallSite::capture() {

@@ -13,13 +13,12 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include <rehearse/checks/model_state.h>
 #include <rehearse/job/program.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
-#include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
 
+#include "python/module/checks.h"
 #include "python/module/process.h"
 #include "python/module/rank.h"
 #include "python/preload/command.h"
@@ -31,6 +30,7 @@ namespace {
 
 namespace py = pybind11;
 using Milliseconds = std::chrono::milliseconds;
+using Label = RankContext::Label;
 using WithoutLock = py::call_guard<py::gil_scoped_release>;
 
 std::unique_ptr<Process> g_process;
@@ -40,9 +40,11 @@ Process& process() {
   return *g_process;
 }
 
-void set_up(std::vector<std::string> library_folders, const py::object& generator) {
+void set_up(std::vector<std::string> library_folders, const py::object& generator, const py::function& branches_around,
+            const py::function& source_of, const py::function& begin_repetition) {
   if (g_process != nullptr) return;
-  g_process = std::make_unique<Process>(std::move(library_folders), generator.ptr());
+  const Process::Callbacks callbacks{branches_around.ptr(), source_of.ptr(), begin_repetition.ptr()};
+  g_process = std::make_unique<Process>(std::move(library_folders), generator.ptr(), callbacks);
   exec::set_interpreter(g_process.get());
 }
 
@@ -143,43 +145,21 @@ c10::intrusive_ptr<c10d::Backend> new_backend(const std::vector<int>& ranks, con
   return backend_of(context_of_rank().new_local_group(ranks, name), timeout);
 }
 
-using NamedValues = std::vector<std::pair<std::string, at::Tensor>>;
-
-checks::ModelState state_of(const NamedValues& named) {
-  std::vector<checks::NamedTensor> tensors;
-  for (const auto& [name, tensor] : named) tensors.push_back({name, tensor});
-  return tensors;
-}
-
-void check_replicas(const NamedValues& named) { context_of_rank().check_replicas(state_of(named)); }
-
-bool compares_replicas() {
-  const auto* const checks = checks::world_checks();
-  return checks != nullptr && checks->automatic().compares_replicas();
-}
-
-// What a model of torch's has at a forward, or at its end.
-void show_replicas(const std::string& model, const std::vector<int>& ranks, const NamedValues& named, bool at_end) {
-  static const std::vector<std::string> none_ignored;
-  const checks::WorldChecks::Forward forward{none_ignored, false, ranks, model, 0};
-  auto& checks = *checks::world_checks();
-  const auto state = state_of(named);
-  at_end ? checks.at_sharded_end(rank_or_host(), state, forward)
-         : checks.at_sharded_forward(rank_or_host(), state, forward, true);
-}
-
 void define_set_up(py::module_& module) {
   module.def("set_up", set_up);
-  module.def("add_variable", [](const py::dict& dictionary, const py::str& name) {
-    process().exchanged().variables.add(dictionary.ptr(), name.ptr());
+  module.def("add_variable", [](const py::dict& dictionary, const py::str& name, const py::object& fresh) {
+    process().exchanged().variables.add(dictionary.ptr(), name.ptr(), fresh.ptr());
   });
-  module.def("add_class_variable", [](const py::type& type, const py::str& name) {
-    process().exchanged().variables.add_of_class(reinterpret_cast<PyTypeObject*>(type.ptr()), name.ptr());
+  module.def("add_class_variable", [](const py::type& type, const py::str& name, const py::object& fresh) {
+    auto* const of = reinterpret_cast<PyTypeObject*>(type.ptr());
+    process().exchanged().variables.add(dictionary_of(of), name.ptr(), fresh.ptr(), of);
+  });
+  module.def("begin_variables", [] {
+    if (!process().exchanged().variables.begin_rank(rank_or_host())) throw py::error_already_set();
   });
   module.def("add_rank_bytes", [](std::uintptr_t address, std::size_t size) {
     process().exchanged().of_ranks.push_back({reinterpret_cast<std::byte*>(address), size});
   });
-  module.def("fiber_keys", fiber_keys);
 }
 
 void define_rank(py::module_& module) {
@@ -219,16 +199,17 @@ void define_rank(py::module_& module) {
   module.def(
       "result", [](const std::string& name, const at::Tensor& value) { context_of_rank().result(name, value); },
       WithoutLock());
-  module.def("check_replicas", check_replicas, WithoutLock());
-  module.def("compares_replicas", compares_replicas);
-  module.def("show_replicas", show_replicas, WithoutLock());
+  py::class_<Label, std::shared_ptr<Label>>(module, "Label");
+  module.def("label", [](const std::string& name) { return std::make_shared<Label>(context_of_rank(), name); });
 }
 
 }  // namespace
 
 PYBIND11_MODULE(_rehearse, module) {
+  py::register_exception<CheckError>(module, "CheckError", PyExc_AssertionError);
   define_set_up(module);
   define_rank(module);
+  define_checks(module);
   module.def("run_world", run_world);
   module.def("run_command", run_command);
 }

@@ -25,7 +25,8 @@ RankContext*& context_slot(int rank) {
 
 struct Failure {
   std::string text;
-  std::vector<void*> places;
+  bool is_check = false;
+  std::vector<void*> places{};
 };
 
 std::optional<Failure> failure_of(Process& process, const RankCode& code, const py::error_already_set& error) {
@@ -33,7 +34,7 @@ std::optional<Failure> failure_of(Process& process, const RankCode& code, const 
   const py::object told = code.describe(error.value());
   if (told.is_none()) return std::nullopt;
   const auto [text, places] = told.cast<std::pair<std::string, std::vector<std::pair<py::object, int>>>>();
-  Failure failure{text, {}};
+  Failure failure{text, error.matches(py::module_::import("_rehearse").attr("CheckError"))};
   for (const auto& [where, instruction] : places)
     failure.places.push_back(process.places().address_of(reinterpret_cast<PyCodeObject*>(where.ptr()), instruction));
   return failure;
@@ -65,6 +66,7 @@ void run_rank(Process& process, const RankCode& code, RankContext& context) {
   context_slot(context.rank()) = nullptr;
   if (!failure) return;
   const exec::CallSiteScope scope(failure->places);
+  if (failure->is_check) throw CheckError(failure->text);
   throw PythonFailure(failure->text);
 }
 

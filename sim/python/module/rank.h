@@ -20,8 +20,8 @@ struct RankCode {
   pybind11::function describe;
 };
 
-// Runs the code as the body of a rank: in a thread state of its own. Throws PythonFailure for an exception of the code.
-// No thread state may be attached.
+// Runs the code as the body of a rank: in a thread state of its own. Throws PythonFailure for an exception of the code,
+// or CheckError if it is one. No thread state may be attached.
 void run_rank(Process& process, const RankCode& code, RankContext& context);
 
 // An exception that left a rank's Python code.

@@ -90,6 +90,4 @@ void keep_thread_values() noexcept {
   }
 }
 
-int fiber_keys() noexcept { return g_fiber_keys; }
-
 }  // namespace rehearse::python

@@ -8,7 +8,4 @@ namespace rehearse::python {
 // In a process that a rank has forked: gives the thread the values of the running fiber, which leaves its world.
 void keep_thread_values() noexcept;
 
-// For how many keys fibers have values of their own.
-int fiber_keys() noexcept;
-
 }  // namespace rehearse::python

@@ -3,16 +3,30 @@
 
 from . import _launch
 
-if not _launch.is_preloaded():
-    if _launch.is_command():
-        _launch.again()
-    raise ImportError("rehearse: this process was not started by `python -m rehearse`")
+if not _launch.is_preloaded() and _launch.is_command():
+    _launch.again()
 
 import torch  # first, because the extension needs its libraries
 
-import _rehearse
-from _rehearse import compute, now, rank
+from ._api import (
+    check_finite,
+    check_gradients,
+    check_replicas,
+    check_saved,
+    check_step,
+    compute,
+    expect,
+    label,
+    now,
+    progress,
+    rank,
+    result,
+    saved_record,
+)
 
-from ._run import Failed, Report, run
+if _launch.is_preloaded():
+    from ._run import Failed, Report, run
+else:
+    from ._launch import run
 
-__all__ = ["Failed", "Report", "compute", "now", "rank", "run"]
+__all__ = [name for name in dir() if not name.startswith("_") and name != "torch"]

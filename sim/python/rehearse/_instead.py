@@ -5,7 +5,12 @@ The report has a remark about it, or there is an error that says what to do.
 """
 
 import functools
+import importlib.util
 import multiprocessing.process
+import os
+import pdb
+import socket
+import sys
 
 import torch
 import torch.distributed as dist
@@ -65,11 +70,27 @@ def _load_inline(original, self, *arguments, **options):
     original(self, *arguments, **options)
 
 
+def _change_folder(original, *arguments, **options):
+    _rehearse.note_habit("changed the working directory, which all ranks share")
+    original(*arguments, **options)
+
+
+def begin_repetition():
+    """A run that is repeated for its report does not stop at breakpoints."""
+    sys.breakpointhook = pdb.set_trace = lambda *_, **__: None
+
+
 def install():
     _in_ranks(torch, "compile", _run_eagerly)
     _in_ranks(torch.nn.Module, "compile", _keep_eager)
     _in_ranks(torch.utils.data.DataLoader, "__init__", _load_inline)
     _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", "start the ranks by rehearse")
     _refuse(dist, "TCPStore", "a TCPStore", "use init_method=\"env://\", or the store of the default group")
+    _refuse(socket.socket, "listen", "a socket that waits for other processes", "use messages or the group's store")
+    _refuse(torch.cuda, "_lazy_init", "a tensor on a GPU", "use the CPU where torch.cuda.is_available() is false")
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        if importlib.util.find_spec(name) is not None:
+            _refuse(importlib.import_module(name), "create", "a sub-interpreter", "use threads")
+    _in_ranks(os, "chdir", _change_folder)
     if dist.rpc.is_available():
         _refuse(dist.rpc, "init_rpc", "torch.distributed.rpc", "use collectives and messages")

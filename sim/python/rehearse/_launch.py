@@ -8,6 +8,8 @@ import ctypes
 import importlib.util
 import os
 import sys
+import sysconfig
+
 
 def is_preloaded():
     return hasattr(ctypes.CDLL(None), "rehearse_is_preloaded")
@@ -31,6 +33,8 @@ def _library_folder_of_torch():
 
 def again():
     """Replaces this process by one with the same command line."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        sys.exit("rehearse: ranks need the interpreter lock, and this Python is a free-threaded build: use another")
     environ = dict(os.environ)
     folders = environ.get("LD_LIBRARY_PATH", "")
     environ["REHEARSE_LIBRARY_PATH"] = folders
@@ -38,6 +42,7 @@ def again():
     environ["LD_PRELOAD"] = " ".join(filter(None, [_library(), environ.get("LD_PRELOAD")]))
     environ["PYTHONHASHSEED"] = "0"
     environ.setdefault("OMP_NUM_THREADS", "1")
+    environ["CUDA_VISIBLE_DEVICES"] = ""  # ranks have no devices yet
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)
 
@@ -46,3 +51,7 @@ def is_command():
     """Whether this is `python -m rehearse`."""
     words = sys.orig_argv[1:]
     return "-m" in words and words[words.index("-m") + 1 :][:1] == ["rehearse"]
+
+
+def run(*_, **__):
+    raise RuntimeError("rehearse.run: this process was not started by `python -m rehearse`, so it cannot run ranks")

@@ -27,7 +27,7 @@ def tell():
     """Call it after a run."""
     if not _before:
         return
-    known = {(id(holder), name) for holder, name, _ in _variables.rows()}
+    known = {(id(holder), name) for holder, name in _variables.rows()}
     with open(os.environ["REHEARSE_REBOUND"], "a") as file:
         for module_name, module in _modules_of_torch():
             before = _before.get(module_name, {})

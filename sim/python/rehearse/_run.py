@@ -2,6 +2,7 @@
 """Runs Python code on all ranks of a world."""
 
 import contextvars
+import gc
 import inspect
 import os
 import pickle
@@ -12,7 +13,7 @@ import torch.distributed as dist
 
 import _rehearse
 
-from . import _checks, _modules, _rebound, _setup, _warm
+from . import _checks, _instead, _modules, _rebound, _setup, _warm
 
 
 class Failed(AssertionError):
@@ -45,6 +46,8 @@ def describe(error):
         places.append((entry.tb_frame.f_code, entry.tb_lasti))
         entry = entry.tb_next
     places.reverse()
+    if isinstance(error, _rehearse.CheckError):
+        return str(error), places
     if isinstance(error, SystemExit):
         return f"sys.exit({error.code!r})", places
     return "".join(traceback.format_exception_only(type(error), error)).strip(), places
@@ -55,6 +58,7 @@ def in_copy(run, quiet=False):
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()  # a collection in the copy would touch, and so copy, the memory of all objects
     process = os.fork()
     if process == 0:
         os.close(reader)
@@ -70,6 +74,7 @@ def in_copy(run, quiet=False):
         with os.fdopen(writer, "wb") as out:
             out.write(data)
         os._exit(0)
+    gc.unfreeze()
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
         data = answer.read()
@@ -84,7 +89,12 @@ def _explained(begin, options):
     facts = in_copy(lambda: _rehearse.run_world(begin, describe, {**options, "explain_failures": False}))
     if facts["verdict"] == "OK":
         return facts
-    again = in_copy(lambda: _rehearse.run_world(begin, describe, {**options, "call_sites": True}), quiet=True)
+
+    def repeat():
+        _instead.begin_repetition()
+        return _rehearse.run_world(begin, describe, {**options, "call_sites": True})
+
+    again = in_copy(repeat, quiet=True)
     return again if again["identity"] == facts["identity"] else facts
 
 

@@ -11,7 +11,7 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _checks, _distributed, _environ, _instead, _modules, _ranks, _variables
+from . import _checks, _distributed, _environ, _instead, _modules, _ranks, _source, _variables
 
 _WORDS_OF_MERSENNE_TWISTER = 624
 
@@ -64,7 +64,13 @@ def once():
     if _is_done:
         return
     _is_done = True
-    _rehearse.set_up(list(_modules.LIBRARY_FOLDERS), torch.default_generator)
+    _rehearse.set_up(
+        list(_modules.LIBRARY_FOLDERS),
+        torch.default_generator,
+        _source.branches_around,
+        _source.source_of,
+        _instead.begin_repetition,
+    )
     _start_autograd()
     _distributed.install()
     _instead.install()
@@ -83,7 +89,7 @@ def begin_rank(number, size, seed):
     rank.main_thread = threading._MainThread()
     if hasattr(threading, "_shutdown_locks"):  # up to 3.12: the process would wait for it at its end
         threading._shutdown_locks.discard(rank.main_thread._tstate_lock)
-    _variables.begin_rank()
+    _rehearse.begin_variables()
     _rehearse.seed_random_bytes(number, seed)
     random.seed(f"{seed}/{number}")
     if "numpy" in sys.modules:

@@ -2,6 +2,7 @@
 #include "python/state/python_state.h"
 
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "exec/fiber/fiber.h"
@@ -10,21 +11,9 @@
 namespace rehearse::python {
 namespace {
 
-std::size_t sum_of(const std::vector<SharedBytes>& all) {
-  std::size_t bytes = 0;
-  for (const auto& each : all) bytes += each.size;
-  return bytes;
-}
-
-void save(const std::vector<SharedBytes>& all, std::byte* to) noexcept {
-  for (const auto& each : all) to = static_cast<std::byte*>(std::memcpy(to, each.live, each.size)) + each.size;
-}
-
-void restore(const std::vector<SharedBytes>& all, const std::byte* from) noexcept {
-  for (const auto& each : all) {
-    std::memcpy(each.live, from, each.size);
-    from += each.size;
-  }
+void save(const SharedBytes& shared, auto& own) {
+  own.ends = shared.ends();
+  own.all.assign(shared.live, shared.live + shared.size);
 }
 
 // The interpreter lock is the thread's that all ranks share, so libc's own functions take it.
@@ -52,7 +41,12 @@ PythonState::PythonState(Exchanged& exchanged, torch_state::TorchRankState& inne
       host_id_(*exchanged.main_thread.id),
       host_state_(PyGILState_GetThisThreadState()),
       host_main_state_(exchanged.main_thread.state != nullptr ? *exchanged.main_thread.state : nullptr) {
-  save(exchanged_.of_ranks, bytes_of(-1).data());
+  for (std::size_t i = 0; i < exchanged_.of_ranks.size(); ++i) save(exchanged_.of_ranks[i], bytes_of(-1)[i]);
+  attach(host_state_);
+  const bool begins = exchanged_.variables.begin_world();
+  if (!begins) PyErr_Print();
+  detach();
+  if (!begins) throw std::runtime_error("a variable of ranks has no first value");
 }
 
 PythonState::~PythonState() {
@@ -105,8 +99,13 @@ void PythonState::exchange_rank(int to, PyThreadState* own, bool is_attached) no
 }
 
 void PythonState::exchange_bytes(int from, int to) noexcept {
-  save(exchanged_.of_ranks, bytes_of(from).data());
-  restore(exchanged_.of_ranks, bytes_of(to).data());
+  const auto& coming = bytes_of(to);  // may move those of `from`
+  auto& leaving = bytes_of(from);
+  for (std::size_t i = 0; i < coming.size(); ++i) {
+    const auto& shared = exchanged_.of_ranks[i];
+    if (leaving[i].ends != shared.ends()) save(shared, leaving[i]);
+    if (coming[i].ends != leaving[i].ends) std::memcpy(shared.live, coming[i].all.data(), shared.size);
+  }
 }
 
 void PythonState::name_main_thread() noexcept {
@@ -126,10 +125,10 @@ void PythonState::set_main_state(int rank, PyThreadState* state) noexcept {
   name_main_thread();
 }
 
-std::vector<std::byte>& PythonState::bytes_of(int rank) {
+std::vector<PythonState::OwnBytes>& PythonState::bytes_of(int rank) {
   const auto index = static_cast<std::size_t>(rank) + 1;
   if (index >= bytes_.size()) bytes_.resize(index + 1);
-  bytes_[index].resize(sum_of(exchanged_.of_ranks));
+  bytes_[index].resize(exchanged_.of_ranks.size());
   return bytes_[index];
 }
 

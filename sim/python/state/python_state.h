@@ -4,6 +4,8 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include <rehearse_internal/exec/rank_state.h>
@@ -15,9 +17,22 @@
 namespace rehearse::python {
 
 // Bytes at one address in the process of which each rank has its own: the state of the generators of random and numpy.
+// Each draw changes the first or the last words.
 struct SharedBytes {
+  struct Ends {
+    std::uint64_t first = 0, last = 0;
+    bool operator==(const Ends&) const = default;
+  };
+
   std::byte* live;
   std::size_t size;
+
+  Ends ends() const noexcept {
+    Ends ends;
+    std::memcpy(&ends.first, live, sizeof ends.first);
+    std::memcpy(&ends.last, live + size - sizeof ends.last, sizeof ends.last);
+    return ends;
+  }
 };
 
 // What ranks exchange, found once in the process.
@@ -55,16 +70,22 @@ class PythonState final : public exec::RankState {
   void exchange_rank(int to, PyThreadState* own, bool is_attached) noexcept;
   void exchange_bytes(int from, int to) noexcept;
   void name_main_thread() noexcept;
-  std::vector<std::byte>& bytes_of(int rank);
+
+  // What a rank has of one SharedBytes. Copied only if it differs from what lives.
+  struct OwnBytes {
+    SharedBytes::Ends ends;
+    std::vector<std::byte> all;
+  };
+  std::vector<OwnBytes>& bytes_of(int rank);
 
   Exchanged& exchanged_;
   torch_state::TorchRankState& inner_;
   const unsigned long host_id_;
   PyThreadState* const host_state_;  // of the thread that runs the world
   PyThreadState* const host_main_state_;
-  int rank_ = -1;                              // whose state is live; -1: the host's
-  std::vector<std::vector<std::byte>> bytes_;  // Exchanged::of_ranks, by rank + 1
-  std::vector<PyThreadState*> main_states_;    // by rank
+  int rank_ = -1;                             // whose state is live; -1: the host's
+  std::vector<std::vector<OwnBytes>> bytes_;  // of Exchanged::of_ranks, by rank + 1
+  std::vector<PyThreadState*> main_states_;   // by rank
 };
 
 }  // namespace rehearse::python

@@ -4,37 +4,72 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace rehearse::python {
 
+// A dictionary that tells whether it has changed since a look.
+class WatchedDictionary {
+ public:
+  explicit WatchedDictionary(PyObject* dictionary);  // keeps a reference for the life of the process
+
+  PyObject* get() const noexcept { return dictionary_; }
+  bool has_changed() const noexcept;
+  void look() noexcept;
+
+ private:
+  PyObject* dictionary_;
+  std::uint64_t seen_ = 0;  // the version of the dictionary; where versions do not exist, 1: nothing has changed
+};
+
 // Python variables of which each rank has its own: entries of dictionaries that all ranks share, such as those of
 // torch's modules. A switch between ranks exchanges their values. The values of host code count as those of rank -1.
+//
+// Most ranks leave most variables alone. So ranks share a list, or an empty dictionary, until one of them has changed
+// it: that rank keeps it, and the others get what was made for them when they began.
 class Variables {
  public:
-  // Keeps references to both for the life of the process.
-  void add(PyObject* dictionary, PyObject* name);
-  void add_of_class(PyTypeObject* type, PyObject* name);
+  // `fresh`: makes the value of a new rank from that of the host; None: a new rank gets the host's. `type`: null, or
+  // the class of whose dictionary this is. Keeps references to all for the life of the process.
+  void add(PyObject* dictionary, PyObject* name, PyObject* fresh, PyTypeObject* type = nullptr);
 
   bool empty() const noexcept { return all_.empty(); }
-  // Saves the live values as those of `from` and makes those of `to` live; a rank without a value yet finds the live
-  // one. A thread state must be attached.
+  // A thread state must be attached in all that follow. Ranks begin with the values that live now; false: a Python
+  // exception is set.
+  bool begin_world();
+  // Gives the running rank its first values; false: a Python exception is set.
+  bool begin_rank(int rank);
+  // Saves the live values as those of `from` and makes those of `to` live.
   void exchange(int from, int to) noexcept;
   // Forgets the values of ranks; the host's stay live.
   void forget_ranks() noexcept;
 
  private:
   struct Variable {
-    PyObject* dictionary;
+    std::size_t dictionary;  // index into dictionaries_
     PyObject* name;
+    PyObject* fresh;     // null: none
     PyTypeObject* type;  // null: it is no class's
+    // What ranks share until one of them has changed it, and a tuple of the items of a list; null: nothing.
+    PyObject* shared = nullptr;
+    PyObject* items = nullptr;
   };
-  using Values = std::vector<PyObject*>;  // by variable; null: none
+  struct Values {
+    std::vector<PyObject*> live, reserve;  // by variable; null: none
+  };
 
   Values& values_of(int rank);
+  void share(std::size_t variable, PyObject* value, PyObject* reserve);
+  void give_to(int rank, std::size_t variable) noexcept;
+  void save(Values& leaving) noexcept;
+  void set(const Variable& variable, PyObject* value) noexcept;
+  static bool is_unchanged(const Variable& variable) noexcept;
 
   std::vector<Variable> all_;
-  std::vector<Values> of_ranks_;  // by rank + 1
+  std::vector<WatchedDictionary> dictionaries_;
+  std::vector<std::size_t> shared_;  // variables that ranks share
+  std::vector<Values> of_ranks_;     // by rank + 1
 };
 
 }  // namespace rehearse::python

@@ -14,6 +14,7 @@
 #include "report/calls/event_lines.h"
 #include "report/diagnosis/diagnosis.h"
 #include "report/diagnosis/remarks.h"
+#include "report/ranks/parting.h"
 #include "report/ranks/places.h"
 #include "report/ranks/rank_failure_text.h"
 #include "report/ranks/rank_outcomes.h"
@@ -100,6 +101,8 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
         difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.place(side.where); }));
   }
   if (report.verdict != Verdict::ok) add_last_operations(record, places, report);
+  report.parting = parting_of(report, record, places);
+  report.tracebacks = tracebacks_of(record.outcome, places);
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);

@@ -66,6 +66,26 @@ Json json_of(const RankLine& line) {
   return json;
 }
 
+Json json_of(const Parting::Side& side) {
+  Json json;
+  add_ranks(json, "ranks", side.ranks);
+  put_place(json, "", side.where);
+  if (!side.branch.empty()) json["branch"] = side.branch, json["branch_line"] = side.branch_line;
+  return json;
+}
+
+Json json_of(const Traceback& traceback) {
+  Json json, lines = Json::array();
+  for (const auto& [where, source] : traceback.lines) {
+    put_place(json, "", where);
+    json["source"] = source;
+    lines.push_back(std::exchange(json, {}));
+  }
+  add_ranks(json, "ranks", traceback.ranks);
+  json["lines"] = std::move(lines);
+  return json;
+}
+
 Json json_of(const Cause& cause) {
   Json json{{"kind", to_string(cause.kind)}};
   add_ranks(json, "ranks", cause.ranks);
@@ -244,6 +264,17 @@ CallCounts call_counts_of(const Reader& reader) {
   return {reader.get<std::string>("process_group_name"), place_in(reader, ""), reader.get_list("sides", count_of)};
 }
 
+Parting::Side parting_side_of(const Reader& reader) {
+  return {ranks_in(reader, "ranks"), place_in(reader, ""), reader.get_if_there<std::string>("branch"),
+          reader.get_if_there<int>("branch_line")};
+}
+
+Traceback traceback_of(const Reader& reader) {
+  using Line = Traceback::Line;
+  const auto line_of = [](const Reader& line) { return Line{place_in(line, ""), line.get<std::string>("source")}; };
+  return {ranks_in(reader, "ranks"), reader.get_list("lines", line_of)};
+}
+
 DumpFacts::Stack stack_of(const Reader& reader) {
   return {reader.get_ranks("ranks"), reader.get<std::string>("call"), reader.get<std::vector<std::string>>("frames"),
           reader.get<std::vector<std::string>>("own_frames")};
@@ -314,6 +345,10 @@ Json report_as_json(const Report& report) {
   json["hint"] = report.hint;
   if (is_real(report)) json["mode"] = "real";
   if (!report.transport.empty()) json["transport"] = report.transport;
+  if (report.parting) {
+    json["parting"] = {{"culprits", json_of(report.parting->culprits)}, {"others", json_of(report.parting->others)}};
+  }
+  if (!report.tracebacks.empty()) json["tracebacks"] = list_of(report.tracebacks);
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
   if (report.dumps) json["dumps"] = json_of(*report.dumps);
@@ -344,6 +379,11 @@ Report report_from_json(std::string_view text) {
   report.differences = reader.get_list("differences", difference_of);
   report.call_places = reader.get_list("call_places", call_places_of);
   if (reader.has("call_counts")) report.call_counts = reader.get_list("call_counts", call_counts_of);
+  if (reader.has("parting")) {
+    const auto sides = reader.child("parting");
+    report.parting = {parting_side_of(sides.child("culprits")), parting_side_of(sides.child("others"))};
+  }
+  if (reader.has("tracebacks")) report.tracebacks = reader.get_list("tracebacks", traceback_of);
   if (reader.has("findings")) report.findings = reader.get_list("findings", finding_of);
   if (reader.has("faults")) report.faults = reader.get_list("faults", fault_line_of);
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kSidesShown = 6;  // per difference
+constexpr std::ptrdiff_t kTracebacksShown = 2;
 constexpr std::size_t kEdgesInText = 8;
 constexpr std::size_t kOddLinesShown = 4;  // for call_counts(), and for remarks()
 constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
@@ -78,10 +79,10 @@ class TextWriter {
   TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
 
   std::string write() const {
-    const std::string above = verdict_line() + culprits_text(report_, options_.width) +
-                              rank_lines_text(report_.rank_lines, clock(), options_.width) + differences() +
-                              wait_cycle() + findings() + faults() + call_places() + call_counts() + stacks() +
-                              remarks();
+    const std::string above = verdict_line() + culprits_text(report_, options_.width) + parting() +
+                              rank_lines_text(report_.rank_lines, clock(), options_.width) + tracebacks() +
+                              differences() + wait_cycle() + findings() + faults() + call_places() + call_counts() +
+                              stacks() + remarks();
     const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -100,6 +101,30 @@ class TextWriter {
                         : report_.verdict == Verdict::ok ? "\x1b[1;32m"
                                                          : "\x1b[1;31m";
     return color + name + "\x1b[0m" + text.substr(name.size());
+  }
+
+  static std::string text_of(const Parting::Side& side) {
+    const auto branch =
+        side.branch.empty() ? "" : fmt::format(", under \"{}\" (line {})", side.branch, side.branch_line);
+    return describe_ranks(side.ranks) + side.where.at() + branch;
+  }
+
+  std::string parting() const {
+    if (!report_.parting) return "";
+    return line(
+        fmt::format("stacks part: {}; {}", text_of(report_.parting->culprits), text_of(report_.parting->others)));
+  }
+
+  std::string tracebacks() const {
+    std::string text;
+    for (const auto& traceback : report_.tracebacks) {
+      if (&traceback - report_.tracebacks.data() == kTracebacksShown) break;
+      if (traceback.lines.size() == 1) continue;  // the rank's line has it
+      text += line(fmt::format("traceback of {}:", describe_ranks(traceback.ranks)));
+      for (const auto& [where, source] : traceback.lines)
+        text += line(fmt::format("  {}{}{}", where.text, source.empty() ? "" : ": ", source), 6);
+    }
+    return text;
   }
 
   // For example "shape ([4], [2, 2], [3])".

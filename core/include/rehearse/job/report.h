@@ -79,6 +79,29 @@ struct CallCounts {
   std::vector<Side> sides;  // most ranks first
 };
 
+// Where the stacks of ranks at fault and of other ranks part: the outermost lines that differ.
+struct Parting {
+  struct Side {
+    std::vector<int> ranks;
+    Place where;
+    // The branch around this line that is not around the other line, if an interpreter tells: "if loss > 2.0". Empty:
+    // none, or nobody knows.
+    std::string branch;
+    int branch_line = 0;
+  };
+  Side culprits, others;
+};
+
+// The lines through which an exception left a rank's code, as an interpreter shows them.
+struct Traceback {
+  struct Line {
+    Place where;
+    std::string source;
+  };
+  std::vector<int> ranks;
+  std::vector<Line> lines;  // outermost first
+};
+
 // Everything that a run reports, as data.
 struct Report {
   Verdict verdict = Verdict::ok;
@@ -107,6 +130,8 @@ struct Report {
   // three, the first of each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
+  std::optional<Parting> parting;
+  std::vector<Traceback> tracebacks;
   std::vector<std::string> wait_cycle;          // one line per edge
   std::vector<StateFinding> findings;           // from state checkers
   std::vector<FaultLine> faults;                // all planned faults, in the order of the plan

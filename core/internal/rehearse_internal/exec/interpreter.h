@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
@@ -38,12 +39,26 @@ class Interpreter {
   virtual AddressRange addresses() const noexcept = 0;
   virtual ResolvedAddress resolve(std::uintptr_t address) = 0;
 
+  // A branch of a statement such as `if`, a loop or `try`, for people: "if loss > 2.0", with the statement's line.
+  struct Branch {
+    std::string text;
+    int line = 0;
+    bool operator==(const Branch&) const = default;
+  };
+  // The branches around a line of a source file, outermost first, within the function. Called outside of ranks.
+  virtual std::vector<Branch> branches_around(const std::string& /*file*/, int /*line*/) { return {}; }
+  // The text of a line of a source file; empty: unknown.
+  virtual std::string source_of(const std::string& /*file*/, int /*line*/) { return {}; }
+
   // Whether the condition variable at `condition` belongs to the interpreter's own lock. Ranks wait for it as threads
   // do: no other rank can hold that lock while they run.
   virtual bool owns_condition(const void* condition) const noexcept = 0;
 
   // The interpreter's state of a rank. It contains `inner`, and exchanges it as well.
   virtual std::unique_ptr<RankState> state_around(RankState& inner) = 0;
+
+  // The next run in this process repeats one for its report, so nobody is there whom a debugger could ask.
+  virtual void begin_repetition() {}
 
   // Called in a process that a rank has forked, before it leaves the world.
   virtual void note_fork() noexcept = 0;
