@@ -26,6 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::StartsWith;
 
 Report run(int ranks, const World::Body& body) {
@@ -186,6 +187,22 @@ TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
     EXPECT_EQ(sum, 1 + 2 + 3);
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// The rank that crashed might have set both keys, so the waits of the others are no ring, and none follows from another.
+TEST(WorldEnds, WaitsForKeysBesideACrash_AreNoRing) {
+  WorldOptions options;
+  options.ranks = 3;
+  options.faults = {parse_fault("crash rank=2 at=barrier#1")};
+  const auto report = World(options).run([](RankContext& ctx) {
+    if (ctx.rank() == 2) ctx.group().barrier()->wait();
+    ctx.store()->wait({ctx.rank() == 0 ? "a" : "b"});
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock) << report.headline;
+  EXPECT_TRUE(report.wait_cycle.empty());
+  EXPECT_THAT(report.headline, HasSubstr("key \"a\", which is not set"));
+  EXPECT_THAT(report.headline, HasSubstr("; also, rank 1 waits forever in store wait for key \"b\""));
+  EXPECT_THAT(report.headline, Not(HasSubstr("perhaps because of that")));
 }
 
 // The budget runs out while the scheduler is about to choose. The world ends, without any other effect.
