@@ -15,6 +15,10 @@ std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::
   return fmt::format("{} ({} of {} ranks {} called it)", title, arrived, ranks, arrived == 1 ? "has" : "have");
 }
 
+std::string overdue(std::string_view title, std::span<const int> missing, double seconds) {
+  return fmt::format("{}: {} did not come within {:g} s", title, describe_ranks(missing), seconds);
+}
+
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group) {
   if (others.empty()) return "";
   const bool is_send = call.type == c10d::OpType::SEND;

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <rehearse_internal/exec/check.h>
-#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "comm/agree/wording.h"
@@ -333,8 +332,7 @@ void Coordinator::end_with_silent_rank0(int by, const RankEnded& ended, VirtualT
 void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, VirtualTime now) {
   const auto& call = overdue.call;
   const auto tenths = std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::deci>>(now - overdue.since);
-  const auto what =
-      fmt::format("{}: {} did not come within {:g} s", call.call, describe_ranks(call.waits_for), seconds(tenths));
+  const auto what = comm::overdue(call.call, call.waits_for, seconds(tenths));
   begin_end(exec::Ending::rank_failed, what, now);
   std::erase_if(job_outcome_->blocked, [&](const auto& blocked) { return blocked.rank == call.rank; });
   job_outcome_->failures.push_back(
