@@ -53,9 +53,7 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   const DumpedJob job(dumps);
   const JobDiagnosis diagnosis(job, stacks);
   Report report;
-  report.verdict = diagnosis.verdict();
-  report.headline = diagnosis.headline().text;
-  report.causes = diagnosis.headline().causes;
+  diagnosis.result().write_into(report);
   report.ranks = job.ranks();
   report.schedule = "real";
   report.version = REHEARSE_VERSION;
@@ -63,7 +61,6 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   report.operations = job.calls();
   report.rank_lines = rank_lines_of(job, diagnosis, stacks);
   report.differences = differences_of(diagnosis, stacks);
-  report.wait_cycle = diagnosis.wait_cycle();
   report.remarks = remarks_of_dumps(job, diagnosis);
   auto culprits = known_culprits(report, diagnosis);
   auto& facts = report.dumps.emplace();

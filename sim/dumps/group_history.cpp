@@ -163,9 +163,7 @@ bool GroupHistory::diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& di
   }
   if (sent == expected) return false;
   const auto& call = ranks_.front().collectives.at(sequence);
-  diagnosis.imbalance =
-      fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
-                  titled(*call.entries.front(), call.operation()).title, sent, expected);
+  diagnosis.imbalance = {titled(*call.entries.front(), call.operation()).title, sent, expected};
   return true;
 }
 

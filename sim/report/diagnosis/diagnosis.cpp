@@ -151,10 +151,9 @@ class VerdictFinder {
       return set(Verdict::fault_not_fired,
                  {fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not)});
     }
-    set(Verdict::ok,
-        {fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
-                     options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
-                     is_real() ? "real" : "virtual", given_up({}))});
+    set(Verdict::ok, {ranks_returned(options_.ranks - static_cast<int>(crashed().size()), crashed_too(),
+                                     outcome().end_time, is_real() ? "real" : "virtual") +
+                      given_up({})});
   }
 
   const std::map<int, std::string>& crashed() const { return record_.crashed; }
@@ -304,7 +303,10 @@ class VerdictFinder {
     // In a real run, this process may not know the calls of the others.
     const auto awaited = missing_ranks && !is_real() ? awaited_in(*failure.gave_up, failure.rank, record_) : Awaited();
     const bool all_came = !awaited.came_late.empty() && awaited.others.empty();
-    if (all_came) return came_late(failure, awaited.came_late);
+    if (all_came) {
+      return set(Verdict::timeout,
+                 came_late(awaited.came_late, failure.gave_up->call, failure.gave_up->at, {failure.rank}));
+    }
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
@@ -323,13 +325,6 @@ class VerdictFinder {
     told += diagnosis.headline;
     const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;
     set(came_too_late ? Verdict::timeout : Verdict::deadlock, std::move(told));
-  }
-
-  void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {
-    set(Verdict::timeout,
-        {fmt::format("{} came to {} only when the timeout at {} had ended the wait of rank {}", describe_ranks(ranks),
-                     failure.gave_up->call, format_time(failure.gave_up->at), failure.rank),
-         {{Cause::Kind::late, ranks, failure.gave_up->call, {}, {failure.rank}}}});
   }
 
   // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.

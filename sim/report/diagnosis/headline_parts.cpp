@@ -21,6 +21,13 @@
 
 namespace rehearse::sim {
 
+std::string ranks_returned(int ranks, std::string_view crashed, VirtualTime end, std::string_view kind_of_time) {
+  return fmt::format("{} rank{} returned{} after {} of {} time", ranks, ranks == 1 ? "" : "s", crashed,
+                     format_time(end), kind_of_time);
+}
+
+std::string and_more(int others) { return others > 0 ? fmt::format("; and {} more", others) : ""; }
+
 std::string still_running(const std::vector<RankLine>& lines) {
   constexpr std::size_t kPlacesShown = 3;
   std::vector<std::pair<Place, std::vector<int>>> places;
@@ -49,7 +56,7 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
     if (failure.rank == first.rank || follows || ++others > 0) continue;
     text = fmt::format("; rank {} failed, too: {}", failure.rank, gist_of(failure));
   }
-  if (others > 0) text += fmt::format("; and {} more failure{}", others, others == 1 ? "" : "s");
+  if (others > 0) text += and_more(others) + (others == 1 ? " failure" : " failures");
   return text;
 }
 
@@ -152,6 +159,85 @@ Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& rec
 CauseText never_called(const std::vector<int>& ranks, const std::string& call, int waiting) {
   return {fmt::format("; {} never called {}", describe_ranks(ranks), call),
           {{Cause::Kind::left_out, ranks, call, {}, {waiting}}}};
+}
+
+CauseText came_late(const std::vector<int>& ranks, const std::string& call, VirtualTime timeout,
+                    const std::vector<int>& waiting) {
+  return {fmt::format("{} came to {} only when the timeout at {} had ended the wait of {}", describe_ranks(ranks), call,
+                      format_time(timeout), describe_ranks(waiting)),
+          {{Cause::Kind::late, ranks, call, {}, waiting}}};
+}
+
+std::string waits_text(const std::vector<comm::WaitEdge>& waits, std::size_t awaited, bool is_over) {
+  constexpr std::size_t kCallsShown = 2;
+  std::vector<std::pair<std::string, std::set<int>>> calls;
+  for (const auto& wait : waits) {
+    auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == wait.call; });
+    if (call == calls.end()) call = calls.insert(call, {wait.call, {}});
+    call->second.insert(wait.from);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [call, waiting] : calls) {
+    if (texts.size() == kCallsShown) break;
+    const std::vector<int> ranks(waiting.begin(), waiting.end());
+    const auto* const verb = is_over ? "waited" : ranks.size() == 1 ? "waits" : "wait";
+    const auto whom = texts.empty() ? fmt::format(" {} for {}", verb, awaited == 1 ? "it" : "them") : "";
+    texts.push_back(fmt::format("{}{} in {}", describe_ranks(ranks), whom, call));
+  }
+  if (texts.size() < calls.size()) texts.emplace_back("others in other calls");
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string missing_at_end(const RankLine& line, const std::vector<comm::WaitEdge>& waits) {
+  const auto stood = line.state == RankOutcome::returned ? std::string("had returned")
+                     : line.where.empty()                ? std::string("did not come")
+                                                         : "was" + line.where.at();
+  const auto text = fmt::format("; rank {} {}", line.rank, stood);
+  return waits.empty() ? text : text + "; " + waits_text(waits, 1, true);
+}
+
+std::string last_calls_text(const std::vector<LastCall>& calls) {
+  constexpr std::size_t kLastCallsShown = 2;
+  std::vector<std::pair<std::string, std::vector<int>>> told;
+  for (const auto& call : calls) {
+    const auto what = call.title.empty() ? "called nothing" : "called last: " + call.title + call.where.at();
+    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == what; });
+    if (same != told.end()) {
+      same->second.push_back(call.rank);
+    } else {
+      told.push_back({what, {call.rank}});
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(told.size(), kLastCallsShown); ++i)
+    text += fmt::format("; {} {}", describe_ranks(told[i].second), told[i].first);
+  return text + and_more(static_cast<int>(told.size()) - static_cast<int>(kLastCallsShown));
+}
+
+CauseText crossed(const CrossedCalls& calls) {
+  return {fmt::format("rank {} called {} before {}, and rank {} after it: all ranks called both with the same "
+                      "arguments, and neither has ended; make calls on several groups in the same order on all ranks",
+                      calls.rank, calls.first, calls.second, calls.other),
+          {{Cause::Kind::ring, {calls.rank}, calls.first}, {Cause::Kind::ring, {calls.other}, calls.second}}};
+}
+
+CauseText never_ended(const std::vector<int>& ranks, const std::string& call, const Place& where, bool alike) {
+  return {fmt::format("{}{}: all its ranks called it{}, and on {} it has not ended; the fault probably lies below the "
+                      "calls (network, device, driver)",
+                      call, where.at(), alike ? " alike" : "", describe_ranks(ranks)),
+          {{Cause::Kind::stuck, ranks, call, where}}};
+}
+
+std::string imbalance_text(const Imbalance& imbalance) {
+  return fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
+                     imbalance.call, imbalance.sent, imbalance.expected);
+}
+
+std::string all_complete(std::size_t calls, const std::vector<int>& without_dump) {
+  const auto text = fmt::format("all {} calls in the dumps are complete", calls);
+  if (without_dump.empty()) return text;
+  return fmt::format("as far as is known, {}; {} left no dump, so look there first", text,
+                     describe_ranks(without_dump));
 }
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {

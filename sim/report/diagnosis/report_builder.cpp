@@ -87,10 +87,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
   const Places places(record);
   const RankOutcomes ends(options.ranks, record, places);
   auto diagnosis = find_verdict(options, record, ends);
-  report.verdict = diagnosis.verdict;
-  report.headline = std::move(diagnosis.headline.text);
-  report.causes = std::move(diagnosis.headline.causes);
-  report.wait_cycle = std::move(diagnosis.wait_cycle);
+  diagnosis.write_into(report);
   report.stuck_since = stuck_since(record.outcome, report.verdict);
   report.rank_lines = ends.lines();
   if (diagnosis.absence) report.differences.push_back(std::move(*diagnosis.absence));

@@ -12,6 +12,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/diagnosis/headline_parts.h"
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {
@@ -20,7 +21,6 @@ namespace {
 constexpr std::size_t kRingShown = 8;  // ranks in the headline; all edges follow below it
 constexpr std::size_t kEdgesShown = 4;
 constexpr std::size_t kCausesShown = 2;  // different causes; the ranks' lines show all
-constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 
 using comm::WaitEdge;
 
@@ -61,7 +61,9 @@ class DeadEnds {
     for (const CommonEnd& cause : causes) {
       if (texts.size() == kCausesShown) break;
       texts.push_back({text(cause), {fact(cause)}});
-      if (texts.size() == 1 && !cause.held_up.empty()) texts.back().text += "; " + held_up(cause);
+      if (texts.size() > 1 || cause.held_up.empty()) continue;
+      texts.back().text += "; " + waits_text(cause.held_up, cause.ranks.size(), until_.has_value());
+      if (until_) texts.back().text += fmt::format(" until the timeout at {}", format_time(*until_));
     }
     if (texts.size() < causes.size())
       texts.push_back({fmt::format("ranks in {} more places", causes.size() - texts.size())});
@@ -122,27 +124,6 @@ class DeadEnds {
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
-  // For example "ranks 0-1 wait for it in barrier #2 on group "world", rank 3 in recv #1 from rank 2 on group "world"".
-  std::string held_up(const CommonEnd& cause) const {
-    std::vector<std::pair<std::string, std::set<int>>> calls;
-    for (const WaitEdge& edge : cause.held_up) {
-      auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == edge.call; });
-      if (call == calls.end()) call = calls.insert(call, {edge.call, {}});
-      call->second.insert(edge.from);
-    }
-    std::vector<std::string> texts;
-    for (const auto& [call, waiting] : calls) {
-      if (texts.size() == kCallsShown) break;
-      const std::vector<int> ranks(waiting.begin(), waiting.end());
-      const auto* const verb = until_ ? "waited" : ranks.size() == 1 ? "waits" : "wait";
-      const auto whom = texts.empty() ? fmt::format(" {} for {}", verb, cause.ranks.size() == 1 ? "it" : "them") : "";
-      texts.push_back(fmt::format("{}{} in {}", describe_ranks(ranks), whom, call));
-    }
-    if (texts.size() < calls.size()) texts.emplace_back("others in other calls");
-    const auto until = until_ ? fmt::format(" until the timeout at {}", format_time(*until_)) : "";
-    return fmt::format("{}{}", fmt::join(texts, ", "), until);
-  }
-
   const std::map<int, exec::Wait>& polling_;
   const std::optional<VirtualTime> until_;
 };
@@ -181,8 +162,7 @@ std::string shared_by_ranks(const comm::WaitAnalysis& waits) {
 
 }  // namespace
 
-Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks others,
-                       std::map<int, std::string> unknown)
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks others, std::map<int, Unknown> unknown)
     : crashed_(std::move(crashed)), others_(others), unknown_(std::move(unknown)) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
@@ -196,10 +176,13 @@ CauseText Standstill::absent_for_good(const std::vector<int>& ranks) const {
   if (all_in(crashed_))
     return {describe_ranks(ranks) + " crashed and will never come", {{Cause::Kind::crashed, ranks}}};
   if (!all_in(unknown_)) return {};
-  std::map<std::string, std::vector<int>> ranks_by_reason;
+  std::map<Unknown, std::vector<int>> ranks_by_reason;
   for (const int rank : ranks) ranks_by_reason[unknown_.at(rank)].push_back(rank);
   std::vector<std::string> reasons;
-  for (const auto& [reason, of] : ranks_by_reason) reasons.push_back(describe_ranks(of) + " " + reason);
+  for (const auto& [reason, of] : ranks_by_reason) {
+    const auto* const what = reason == Unknown::no_dump ? " left no dump" : " had dropped its calls of that group";
+    reasons.push_back(describe_ranks(of) + what);
+  }
   return {fmt::format("{}, so it is not known whether {} came", fmt::join(reasons, " and "),
                       ranks.size() == 1 ? "it" : "they")};
 }
