@@ -5,6 +5,8 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -12,17 +14,25 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/comm/byte_tensors.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
-
-#include "message.h"
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace rehearse::compiler {
 namespace {
+
+// The value of which `sender` sent the bytes. Throws CompileError, which names the sender, if they are damaged.
+template <class T>
+T received(std::string_view bytes, std::string_view sender) {
+  try {
+    return archive::unpacked<T>(bytes, fmt::format("what {} sent about a compilation", sender));
+  } catch (const archive::DamagedBytes& error) {
+    throw CompileError(error.what());
+  }
+}
 
 // Excluded, because captures must not record these messages, and compute models must not count them.
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,

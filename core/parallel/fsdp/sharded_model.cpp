@@ -2,28 +2,70 @@
 #include "parallel/fsdp/sharded_model.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
-
 #include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/operators/capture_mode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/nn/module.h>
 
 #include "parallel/fsdp/backward_graph.h"
-#include "parallel/fsdp/gradient_hooks.h"
 #include "parallel/fsdp/meta_parameters.h"
 #include "parallel/fsdp/model_agreement.h"
 #include "parallel/fsdp/unit_plan.h"
 
 namespace rehearse::parallel {
 namespace {
+
+using torch::autograd::variable_list;
+
+struct HookedParameter {
+  std::weak_ptr<ShardedModel> model;
+  std::size_t unit, parameter;
+};
+
+class BeforeGradient final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit BeforeGradient(HookedParameter of) : of_(std::move(of)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    if (const auto model = of_.model.lock()) model->before_gradient(of_.unit, of_.parameter);
+    return gradients;
+  }
+
+ private:
+  HookedParameter of_;
+};
+
+class AfterGradient final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit AfterGradient(HookedParameter of) : of_(std::move(of)) {}
+  variable_list operator()(const variable_list& outputs, const variable_list&) override {
+    if (const auto model = of_.model.lock()) model->after_gradient(of_.unit, of_.parameter);
+    return outputs;
+  }
+
+ private:
+  HookedParameter of_;
+};
+
+// `accumulator`: the node that adds to the parameter's gradient. From now on, model->before_gradient() runs right
+// before this node, and model->after_gradient() right after it, even if the added gradient is undefined.
+void add_gradient_hooks(std::weak_ptr<ShardedModel> model, std::size_t unit, std::size_t parameter,
+                        torch::autograd::Node& accumulator) {
+  const HookedParameter hooked{std::move(model), unit, parameter};
+  accumulator.add_pre_hook(std::make_unique<BeforeGradient>(hooked));
+  accumulator.add_post_hook(std::make_unique<AfterGradient>(hooked));
+}
 
 void cast_output(at::Tensor& output, at::ScalarType dtype) {
   if (output.defined() && output.is_floating_point()) output = output.to(dtype);
