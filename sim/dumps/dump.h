@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,13 @@
 
 // The flight recorder's dump of one rank, as data. Ranks are ranks of the world unless stated otherwise.
 namespace rehearse::sim {
+
+// Dumps cannot be read, or do not belong together. what() names the file and says what is wrong. If a field has a wrong
+// value, what() also says which value would be right.
+class DumpError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct DumpedTensor {
   std::vector<std::int64_t> sizes;

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 
 namespace rehearse::sim {
 namespace {

@@ -13,7 +13,7 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/group_arguments.h"
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 
 namespace rehearse::sim {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "checks/values/module_tensors.h"
 #include "parallel/fsdp/freed_storage.h"
-#include "parallel/fsdp/shard_layout.h"
+#include "parallel/fsdp/sharded_parameter.h"
 #include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {

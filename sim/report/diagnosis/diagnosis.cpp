@@ -14,7 +14,6 @@
 #include <rehearse_internal/job/lost_rank.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
 #include "report/diagnosis/headline_parts.h"
 #include "report/diagnosis/standstill.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/job/report.h>
+#include <rehearse_internal/comm/pending.h>
 #include <rehearse_internal/comm/wait_for_graph.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/job/run_record.h>
@@ -18,6 +19,12 @@
 // Parts of headlines that several verdicts need, or that are long. Runs, reports merged from those of processes, and
 // explained dumps have these words in common.
 namespace rehearse::sim {
+
+// Describes a call that some ranks of its group never made. The first side of the difference has the ranks that made
+// the call, with the call and its place. The other sides have the ranks that did not make the call, with their last
+// calls.
+Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends);
+Difference absence_from(const comm::PendingOperation& call, const RunRecord& record, const RankOutcomes& ends);
 
 // "3 ranks returned after 4 ms of real time"; `crashed`: ", rank 3 crashed,".
 std::string ranks_returned(int ranks, std::string_view crashed, VirtualTime end, std::string_view kind_of_time);
