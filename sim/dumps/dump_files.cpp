@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <rehearse_internal/sim/input_file.h>
 
-#include "dumps/dump.h"
 #include "dumps/dump_field.h"
 #include "dumps/pickle.h"
 #include "dumps/read_dump.h"

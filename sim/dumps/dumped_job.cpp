@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
-#include "dumps/dump.h"
-
 namespace rehearse::sim {
 namespace {
 

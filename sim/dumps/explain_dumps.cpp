@@ -5,17 +5,14 @@
 #include <cstddef>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
-#include <rehearse/job/report.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "dumps/dump_files.h"
 #include "dumps/dumped_job.h"
 #include "dumps/job_diagnosis.h"
 #include "dumps/read_dump.h"
-#include "dumps/stacks.h"
 #include "report/calls/differences.h"
 #include "report/writers/culprits.h"
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 

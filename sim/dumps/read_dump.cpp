@@ -13,7 +13,6 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/group_arguments.h"
-#include "dumps/dump.h"
 
 namespace rehearse::sim {
 namespace {

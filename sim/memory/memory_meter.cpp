@@ -6,13 +6,11 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <rehearse_internal/exec/this_rank.h>
-#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/operators/seen_operators.h>
 
 #include "schedule/units.h"

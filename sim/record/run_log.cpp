@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <ostream>
-#include <string>
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>

@@ -5,8 +5,6 @@
 #include <array>
 #include <limits>
 #include <numeric>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <ATen/core/Tensor.h>

@@ -2,9 +2,7 @@
 #include "parallel/fsdp/sharded_model.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <exception>
-#include <memory>
 #include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>

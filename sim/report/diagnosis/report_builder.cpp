@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "record/begun_report.h"
-#include "report/calls/call_counts.h"
 #include "report/calls/call_drift.h"
 #include "report/calls/call_places.h"
 #include "report/calls/differences.h"

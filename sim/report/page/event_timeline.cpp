@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include <rehearse_internal/comm/operation.h>
