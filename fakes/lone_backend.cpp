@@ -136,7 +136,7 @@ auto LoneBackend::companion(const std::string& name) -> BackendPtr {
 
 auto LoneBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
                         const c10::intrusive_ptr<Options>& options) -> BackendPtr {
-  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  const auto found = std::ranges::find(ranks, rank_);
   if (found == ranks.end()) return {};
   return named_by(options, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()));
 }
@@ -150,8 +150,7 @@ auto LoneBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
                          const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   std::vector<int> stay;
   for (int rank = 0; rank < size_; ++rank) {
-    if (std::find(ranks_to_exclude.begin(), ranks_to_exclude.end(), rank) == ranks_to_exclude.end())
-      stay.push_back(rank);
+    if (std::ranges::find(ranks_to_exclude, rank) == ranks_to_exclude.end()) stay.push_back(rank);
   }
   auto left = split({}, stay, options);
   TORCH_CHECK_VALUE(left != nullptr, "shrink: rank ", rank_,

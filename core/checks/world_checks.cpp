@@ -44,7 +44,7 @@ std::vector<int> all_of(int ranks) {
 std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
 
 std::vector<int> in_order(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
@@ -52,7 +52,7 @@ std::vector<int> in_order(std::vector<int> ranks) {
 std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
   if (options.ranks.empty()) return all_of(ranks);
   const auto of = in_order(options.ranks);
-  const bool fits = of.front() >= 0 && of.back() < ranks && std::binary_search(of.begin(), of.end(), rank);
+  const bool fits = of.front() >= 0 && of.back() < ranks && std::ranges::binary_search(of, rank);
   if (fits) return of;
   if (of.front() < 0 || of.back() >= ranks) {
     throw std::invalid_argument(fmt::format("CheckOptions::ranks has rank {}; those of the world are 0 to {}",

@@ -156,8 +156,7 @@ double points_of(const c10::IValue& result) {
 OperatorCost::OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   const auto name = operators::name_in_namespace(schema.name());
   const auto& returns = schema.returns();
-  moves_bytes_ =
-      !gives_fresh_memory(name) && (returns.empty() || !std::all_of(returns.begin(), returns.end(), is_view_argument));
+  moves_bytes_ = !gives_fresh_memory(name) && (returns.empty() || !std::ranges::all_of(returns, is_view_argument));
   if (schema.name().starts_with("aten::")) flops_ = flops_of(name, arguments);
   if (!moves_bytes_) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

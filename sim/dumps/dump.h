@@ -58,7 +58,7 @@ struct DumpedCall {
 };
 
 inline bool share_a_rank(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::any_of(a.begin(), a.end(), [&b](int rank) { return std::find(b.begin(), b.end(), rank) != b.end(); });
+  return std::ranges::any_of(a, [&b](int rank) { return std::ranges::find(b, rank) != b.end(); });
 }
 
 struct DumpedGroup {
@@ -66,7 +66,7 @@ struct DumpedGroup {
   std::vector<int> ranks;    // in order of rank in the group, ascending as c10d keeps them
   bool is_disputed = false;  // in a recording of a simulation: the same new_group() made another group on other ranks
 
-  bool has(int rank) const { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
+  bool has(int rank) const { return std::ranges::find(ranks, rank) != ranks.end(); }
   bool overlaps(const DumpedGroup& other) const { return share_a_rank(ranks, other.ranks); }
 };
 

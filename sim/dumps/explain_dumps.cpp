@@ -76,7 +76,7 @@ using FoundStack = std::pair<DumpFacts::Stack, std::size_t>;
 
 void add_ranks(const DumpFacts::Stack& from, DumpFacts::Stack& to) {
   to.ranks.insert(to.ranks.end(), from.ranks.begin(), from.ranks.end());
-  std::sort(to.ranks.begin(), to.ranks.end());
+  std::ranges::sort(to.ranks);
 }
 
 // Merges calls made from one stack: in a ring, each rank sends to another rank from the same line.
@@ -124,9 +124,8 @@ std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobDiagnosis
   for (const auto& dump : job.dumps()) {
     const auto call = telling_call(dump.rank, diagnosis);
     if (!call || call->call->stack == Stacks::kNone) continue;
-    const auto same = std::find_if(found.begin(), found.end(), [&](const auto& each) {
-      return each.second == call->call->stack && each.first.call == call->title;
-    });
+    const auto same = std::ranges::find_if(
+        found, [&](const auto& each) { return each.second == call->call->stack && each.first.call == call->title; });
     if (same != found.end()) {
       same->first.ranks.push_back(dump.rank);
       continue;
@@ -139,7 +138,7 @@ std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobDiagnosis
     found.push_back({std::move(stack), call->call->stack});
   }
   const auto is_of_culprit = [&](const auto& each) {
-    return std::find(culprits.begin(), culprits.end(), each.first.ranks.front()) != culprits.end();
+    return std::ranges::find(culprits, each.first.ranks.front()) != culprits.end();
   };
   std::stable_partition(found.begin(), found.end(), is_of_culprit);
   return shortened(std::move(found));
@@ -236,9 +235,8 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   facts.without_dump = job.without_dump();
   facts.culprits = std::move(culprits);
   facts.stacks = stacks_of(job, diagnosis, stacks, facts.culprits);
-  if (std::all_of(dumps.begin(), dumps.end(), [](const Dump& dump) {
-        return std::all_of(dump.calls.begin(), dump.calls.end(),
-                           [](const DumpedCall& call) { return call.stack == Stacks::kNone; });
+  if (std::ranges::all_of(dumps, [](const Dump& dump) {
+        return std::ranges::all_of(dump.calls, [](const DumpedCall& call) { return call.stack == Stacks::kNone; });
       })) {
     report.hint = "the dumps hold no stacks, as JSON does not; pickles do, and TORCH_FR_CPP_STACK=1 adds those of C++";
   }

@@ -29,8 +29,8 @@ JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(jo
       if (open.call->record_id < first->call->record_id) first = &open;
     }
   }
-  std::stable_sort(mismatches_.begin(), mismatches_.end(),
-                   [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
+  std::ranges::stable_sort(mismatches_,
+                           [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
   if (!mismatches_.empty()) stand_in_calls_of(*mismatches_.front());
   creations_ = diagnose_creations(job, diagnoses_);
   find_unknown();
@@ -62,12 +62,12 @@ void JobDiagnosis::find_unknown() {
 Diagnosis JobDiagnosis::diagnose() const {
   if (creations_.mismatch) return {Verdict::mismatch, {comm::to_string(*creations_.mismatch)}};
   if (!mismatches_.empty()) return {Verdict::mismatch, {comm::to_string(*mismatches_.front()->mismatch)}};
-  const auto uneven = std::find_if(diagnoses_.begin(), diagnoses_.end(),
-                                   [](const GroupDiagnosis& diagnosis) { return diagnosis.imbalance.has_value(); });
+  const auto uneven =
+      std::ranges::find_if(diagnoses_, [](const GroupDiagnosis& diagnosis) { return diagnosis.imbalance.has_value(); });
   if (uneven != diagnoses_.end()) return {Verdict::mismatch, {imbalance_text(*uneven->imbalance)}};
   if (stands_in_.empty()) return {Verdict::ok, {all_complete(job_.calls(), job_.without_dump())}};
   const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
-  return std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? diagnose_waits() : diagnose_stalled();
+  return std::ranges::any_of(stands_in_, waits) ? diagnose_waits() : diagnose_stalled();
 }
 
 Diagnosis JobDiagnosis::diagnose_waits() const {
@@ -105,12 +105,12 @@ std::optional<CrossedCalls> JobDiagnosis::crossed_groups() const {
   for (const auto& [rank, first] : stands_in_) {
     std::vector<const OpenCall*> calls;
     for (const auto& diagnosis : diagnoses_) {
-      const auto own = std::find_if(diagnosis.open.begin(), diagnosis.open.end(),
-                                    [rank = rank](const OpenCall& open) { return open.rank == rank; });
+      const auto own =
+          std::ranges::find_if(diagnosis.open, [rank = rank](const OpenCall& open) { return open.rank == rank; });
       if (own != diagnosis.open.end()) calls.push_back(&*own);
     }
-    std::sort(calls.begin(), calls.end(),
-              [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
+    std::ranges::sort(calls,
+                      [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
     for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
       const auto &one = calls[i]->title, &next = calls[i + 1]->title;
       if (const auto other = orders.find({next, one}); other != orders.end())

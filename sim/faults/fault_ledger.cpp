@@ -87,7 +87,7 @@ std::string WhyNot::why_not(const FaultPlan& plan) const {
   std::vector<int> others;
   for (const int rank : missed(plan)) {
     const auto reason = nearly(plan, rank);
-    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+    const auto known = std::ranges::find_if(reasons, [&](const auto& r) { return r.first == reason; });
     if (known != reasons.end()) {
       known->second.push_back(rank);
     } else if (reasons.size() < kReasonsShown) {
@@ -254,7 +254,7 @@ bool FaultLedger::leads_to_restart(std::size_t index) const {
 
 bool FaultLedger::may_begin_again(int rank) const {
   if (exec::is_to_begin_again(executor_, rank)) return true;
-  return std::any_of(plans_.begin(), plans_.end(), [&](const FaultPlan& plan) {
+  return std::ranges::any_of(plans_, [&](const FaultPlan& plan) {
     const Fault& fault = *plan.fault;
     return traits_of(fault.verb).of_ended && is_of(fault, rank) && fault.on && plans_[*fault.on - 1].line.times == 0;
   });

@@ -38,8 +38,8 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-// LibTorch's CPU allocator while the memory of a world is counted. It passes each allocation on to the former allocator,
-// and notes which rank made it. Counts allocations in fibers of the world to which a meter is lent
+// LibTorch's CPU allocator while the memory of a world is counted. It passes each allocation on to the former
+// allocator, and notes which rank made it. Counts allocations in fibers of the world to which a meter is lent
 // (exec::WorldLocal<MemoryMeter>), except while operators::are_unseen() is true.
 //
 // One object for the process, because any thread may free a tensor, also after its world. It is never destroyed,
@@ -68,8 +68,8 @@ class CountingAllocator final : public c10::Allocator {
     if (below_->raw_deleter() != nullptr) c10::SetCPUAllocator(this);
   }
 
-  // Forgets all memory that `meter` counts. The allocator never calls `meter` again, even if somebody frees such memory.
-  // Removes the allocator with the last meter.
+  // Forgets all memory that `meter` counts. The allocator never calls `meter` again, even if somebody frees such
+  // memory. Removes the allocator with the last meter.
   void remove(MemoryMeter& meter) noexcept {
     const std::lock_guard lock(lock_);
     std::erase(meters_, &meter);
@@ -193,8 +193,7 @@ std::vector<RankMemory> MemoryMeter::uses() const {
     for (std::size_t site = 0; site < by_site.size(); ++site) {
       if (by_site[site] > 0) use.taken.push_back({by_site[site], sites_[site]});
     }
-    std::stable_sort(use.taken.begin(), use.taken.end(),
-                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    std::ranges::stable_sort(use.taken, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     uses.push_back(std::move(use));
   }
   return uses;

@@ -25,7 +25,7 @@ std::string near_miss(const Operation& call, int rank, std::span<const Envelope>
   const auto fits_but_tag = [&](const Envelope& other) {
     return is_send ? other.source == rank || other.source < 0 : other.source == call.peer || call.peer < 0;
   };
-  const auto other = std::find_if(others.begin(), others.end(), fits_but_tag);
+  const auto other = std::ranges::find_if(others, fits_but_tag);
   if (other != others.end()) {
     return is_send ? fmt::format("rank {} receives with tag {}", group.global_rank(call.peer), other->tag)
                    : fmt::format("rank {} has sent with tag {}", group.global_rank(other->source), other->tag);

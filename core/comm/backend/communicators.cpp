@@ -55,7 +55,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
                                                                 const c10::intrusive_ptr<c10d::Store>& store) {
   const auto group = world_->groups.create(ranks, name);
   const auto& members = group->identity().ranks;
-  const auto found = std::find(members.begin(), members.end(), exec::this_rank::rank());
+  const auto found = std::ranges::find(members, exec::this_rank::rank());
   if (found == members.end()) return {};
   return make_process_group(group, static_cast<int>(found - members.begin()), store, *world_);
 }
@@ -63,7 +63,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_local_group(std::span<const int> ranks, std::string_view name,
                                                                       const c10::intrusive_ptr<c10d::Store>& store) {
   const auto group = world_->groups.create_locally(ranks, name);
-  const auto found = std::find(ranks.begin(), ranks.end(), exec::this_rank::rank());
+  const auto found = std::ranges::find(ranks, exec::this_rank::rank());
   return make_process_group(group, static_cast<int>(found - ranks.begin()), store, *world_);
 }
 

@@ -87,7 +87,7 @@ std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& na
 c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
   const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };
-  return std::any_of(devices.begin(), devices.end(), is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
+  return std::ranges::any_of(devices, is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
 }
 
 constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
@@ -95,7 +95,7 @@ constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
 
 std::string name_of(Ability ability) {
   const auto is_it = [&](const auto& named) { return named.first == ability; };
-  return std::find_if(kAbilities.begin(), kAbilities.end(), is_it)->second;
+  return std::ranges::find_if(kAbilities, is_it)->second;
 }
 
 std::optional<Ability> ability_named(const std::string& name) {
@@ -238,7 +238,7 @@ std::vector<std::string> CompilerCollectives::gather(std::string payload, const 
   require_own(announced[own], length, ranks[own], name);
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i < ranks.size(); ++i) lengths.push_back(length_in(announced[i], ranks[i], name));
-  const auto sent = comm::bytes_of(payload, *std::max_element(lengths.begin(), lengths.end()));
+  const auto sent = comm::bytes_of(payload, *std::ranges::max_element(lengths));
   const auto all = all_gather(backend, sent, name);
   require_own(all[own], sent, ranks[own], name);
   return comm::texts_in(all, lengths);
@@ -309,7 +309,7 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
                              const CollectiveLabel& label) {
   REHEARSE_CHECK(outcomes.size() == ranks.size(), outcomes.size(), ranks.size(), label.function);
   const auto failed = [](const CompileOutcome& outcome) { return std::holds_alternative<ErrorText>(outcome); };
-  if (std::all_of(outcomes.begin(), outcomes.end(), failed)) return {};
+  if (std::ranges::all_of(outcomes, failed)) return {};
   std::vector<GraphHash> hashes;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (const auto* const error = std::get_if<ErrorText>(&outcomes[i])) {
@@ -318,7 +318,7 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
     }
     if (const auto* const hash = std::get_if<GraphHash>(&outcomes[i])) hashes.push_back(*hash);
   }
-  if (std::any_of(outcomes.begin(), outcomes.end(), runs_once)) return {};
+  if (std::ranges::any_of(outcomes, runs_once)) return {};
   return hashes;
 }
 

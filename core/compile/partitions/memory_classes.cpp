@@ -15,8 +15,7 @@ using graph::Node;
 using graph::Op;
 
 bool has_pieces(const graph::GraphModule& module) {
-  return std::any_of(module.graph().begin(), module.graph().end(),
-                     [](const Node& node) { return node.op() == Op::CallModule; });
+  return std::ranges::any_of(module.graph(), [](const Node& node) { return node.op() == Op::CallModule; });
 }
 
 }  // namespace
@@ -58,8 +57,8 @@ template <class Condition>
 bool ValueLives::any_other(const Node& value, Condition&& condition) const {
   const auto others = by_class_.find(memory_.of(value));
   if (others == by_class_.end()) return false;
-  return std::any_of(others->second.begin(), others->second.end(),
-                     [&](std::size_t i) { return lives_[i].value != &value && condition(lives_[i]); });
+  return std::ranges::any_of(others->second,
+                             [&](std::size_t i) { return lives_[i].value != &value && condition(lives_[i]); });
 }
 
 bool ValueLives::shares_when_made(const Node& value) const {
@@ -116,9 +115,9 @@ bool MemoryClasses::writes_to_inputs(const graph::GraphModule& module) const {
     const auto op = node.op() == Op::CallFunction ? graph::find_operator(node.target()) : std::nullopt;
     if (!op || !op->schema().is_mutable()) return false;
     const auto& written = node.input_nodes();
-    return std::any_of(written.begin(), written.end(), [&](const Node* each) { return of_inputs.contains(of(*each)); });
+    return std::ranges::any_of(written, [&](const Node* each) { return of_inputs.contains(of(*each)); });
   };
-  return std::any_of(module.graph().begin(), module.graph().end(), writes);
+  return std::ranges::any_of(module.graph(), writes);
 }
 
 std::size_t MemoryClasses::new_element() {
@@ -155,7 +154,7 @@ std::size_t MemoryClasses::element_of_call(const Node& node) {
   const auto op = graph::find_operator(node.target());
   if (!op) return new_element();
   const auto& returns = op->schema().returns();
-  if (std::none_of(returns.begin(), returns.end(), has_alias)) return new_element();
+  if (std::ranges::none_of(returns, has_alias)) return new_element();
   graph::List aliased;
   const auto& formals = op->schema().arguments();
   for (std::size_t i = 0; i < formals.size(); ++i) {

@@ -86,7 +86,7 @@ bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 void Scanner::fail(const std::string& message) const {
   const std::string_view before = text_.substr(0, last_);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const auto line = std::ranges::count(before, '\n') + 1;
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = newline == std::string_view::npos ? last_ + 1 : last_ - newline;
   throw GraphError("", "line " + std::to_string(line) + ", column " + std::to_string(column), message);

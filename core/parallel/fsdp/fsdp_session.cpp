@@ -73,7 +73,7 @@ using checks::ModelState;
 using checks::NamedTensor;
 
 const at::Tensor& value_of(const std::vector<NamedTensor>& values, const std::string& name) {
-  const auto found = std::find_if(values.begin(), values.end(), [&](const auto& each) { return each.name == name; });
+  const auto found = std::ranges::find_if(values, [&](const auto& each) { return each.name == name; });
   TORCH_CHECK(found != values.end(), "FSDP: the ranks have not shown parameter \"", name, "\" to the check");
   return found->tensor;
 }

@@ -47,7 +47,7 @@ void require_makeable(const torch::nn::Module& module, const FullyShardedOptions
   for (const auto& each : checks::buffers_of(module)) require_here(each, "buffer");
   const auto& ignored = options.parameters_to_ignore;
   for (const auto& each : checks::parameters_of(module)) {
-    if (std::find(ignored.begin(), ignored.end(), each.name) != ignored.end()) require_here(each, "ignored parameter");
+    if (std::ranges::find(ignored, each.name) != ignored.end()) require_here(each, "ignored parameter");
   }
 }
 

@@ -111,7 +111,7 @@ ShardedModel::~ShardedModel() {
 void ShardedModel::leave_remark() const {
   auto* const remarks = std::uncaught_exceptions() > 0 ? nullptr : checks::rank_remarks();
   if (remarks == nullptr || group_.identity() == nullptr || backward_) return;
-  if (std::none_of(units_.begin(), units_.end(), [](const auto& unit) { return unit.has_gradients(); })) return;
+  if (std::ranges::none_of(units_, [](const auto& unit) { return unit.has_gradients(); })) return;
   remarks->remark(group_.identity()->global_rank(group_.rank()),
                   fmt::format("{} on group \"{}\" has gradients that nobody reduced, so its shards lack them. Make the "
                               "last forward and backward of each step outside of no_sync()",
@@ -187,9 +187,8 @@ void ShardedModel::look_for_changes() {
     }
   }
   const auto now = module_->parameters();
-  const bool same =
-      std::equal(now.begin(), now.end(), known_.begin(), known_.end(),
-                 [](const auto& tensor, const auto* known) { return tensor.unsafeGetTensorImpl() == known; });
+  const bool same = std::ranges::equal(
+      now, known_, [](const auto& tensor, const auto* known) { return tensor.unsafeGetTensorImpl() == known; });
   TORCH_CHECK(same, "FSDP: the module has other parameters than when it was sharded: ", known_.size(), " then, ",
               now.size(), " now. Register parameters before FullyShardedDataParallel is made");
 }
@@ -256,7 +255,7 @@ bool ShardedModel::is_freed_after_forward(const ShardedUnit& unit) const {
 
 // While the code of a module runs, the modules around it are still in use.
 bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
-  if (std::find(in_use_.begin(), in_use_.end(), unit) != in_use_.end()) return false;
+  if (std::ranges::find(in_use_, unit) != in_use_.end()) return false;
   return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());
 }
 
@@ -282,7 +281,7 @@ void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorH
     const GuardedTensor& guarded = guarded_tensors_[each.tag];
     if (guarded.is_mark || each.is_written || (!in_backward && depth_ == 0 && !is_lent_))
       refuse(guarded, op, each.is_written);
-    if (std::find(in_use_.begin(), in_use_.end(), guarded.unit) == in_use_.end()) in_use_.push_back(guarded.unit);
+    if (std::ranges::find(in_use_, guarded.unit) == in_use_.end()) in_use_.push_back(guarded.unit);
   }
   if (is_lent_) return;
   for (const std::size_t unit : std::vector(in_use_)) {

@@ -112,7 +112,7 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
   const auto made = services_.next_derived(call, name, global_ranks);
   services_.session.make(made, true);
-  const auto group_rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  const auto group_rank = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(made.key, services_.store);
   auto below = services_.connect(store, group_rank, static_cast<int>(ranks.size()));
   auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks),
@@ -125,7 +125,7 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
 auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
                            const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   comm::check_members("split", ranks, size_);
-  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
+  if (std::ranges::find(ranks, rank_) == ranks.end()) return {};
   return derive("split", ranks, *options_or_named(options, comm::derived_name(group_.name, "split", ranks)));
 }
 

@@ -135,7 +135,7 @@ void Coordinator::give_up(int rank, const std::string& why, VirtualTime now) {
 }
 
 bool Coordinator::all_have_ended() const {
-  return std::all_of(states_.begin(), states_.end(), [](const RankState& state) { return state.end.has_value(); });
+  return std::ranges::all_of(states_, [](const RankState& state) { return state.end.has_value(); });
 }
 
 void Coordinator::check_for_end(VirtualTime now) {
@@ -189,14 +189,14 @@ std::vector<GroupCalls::Open> Coordinator::open_calls() const {
       open.push_back(std::move(waits));
     }
   }
-  std::stable_sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
+  std::ranges::stable_sort(open, [](const auto& a, const auto& b) { return a.since < b.since; });
   return open;
 }
 
 // True if the rank is in a call, and for the check timeout it has done nothing but wait in that call.
 bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   const auto& state = states_[static_cast<std::size_t>(rank)];
-  return std::any_of(open.begin(), open.end(), [&](const auto& each) {
+  return std::ranges::any_of(open, [&](const auto& each) {
     return each.call.rank == rank && now - std::max(each.since, state.last_action) >= check_timeout_;
   });
 }
@@ -223,8 +223,8 @@ bool Coordinator::is_hopeless(const GroupCalls::Open& call, const std::vector<bo
   const auto& awaited = call.call.waits_for;
   const auto comes = [&](int rank) { return may_come[static_cast<std::size_t>(rank)]; };
   const auto ended = [&](int rank) { return has_ended(rank); };
-  if (call.needs_all && std::any_of(awaited.begin(), awaited.end(), ended)) return true;
-  return std::none_of(awaited.begin(), awaited.end(), comes);
+  if (call.needs_all && std::ranges::any_of(awaited, ended)) return true;
+  return std::ranges::none_of(awaited, comes);
 }
 
 void Coordinator::check_for_overdue_calls(VirtualTime now) {
@@ -343,8 +343,7 @@ void Coordinator::finish(VirtualTime now) {
   REHEARSE_CHECK(!over_);
   if (!job_outcome_) {
     // All failures came out of communication, so report the failure of the lowest rank as the cause.
-    const auto failed =
-        std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
+    const auto failed = std::ranges::find_if(states_, [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {
       end_with_failure(static_cast<int>(failed - states_.begin()), *failed->end, now);
     } else {

@@ -99,8 +99,8 @@ class Merger {
 
   static const RankLine* line_in(const Report& report, std::size_t rank) {
     const auto& lines = report.rank_lines;
-    const auto own = std::find_if(lines.begin(), lines.end(),
-                                  [rank](const RankLine& line) { return line.rank == static_cast<int>(rank); });
+    const auto own =
+        std::ranges::find_if(lines, [rank](const RankLine& line) { return line.rank == static_cast<int>(rank); });
     return own == lines.end() ? nullptr : &*own;
   }
 
@@ -140,8 +140,8 @@ class Merger {
   // failed check may speak of a lost connection. Then failed() skips it, because it seems to follow from other ranks.
   bool ended_by_any() {
     const auto verdicts = all_verdicts();
-    return std::any_of(verdicts.begin(), verdicts.end(),
-                       [this](Verdict verdict) { return verdict != Verdict::ok && ended_by(verdict); });
+    return std::ranges::any_of(verdicts,
+                               [this](Verdict verdict) { return verdict != Verdict::ok && ended_by(verdict); });
   }
 
   // True if the report describes all ranks. Then the rank that wrote it had received the job outcome.
@@ -181,7 +181,7 @@ class Merger {
   std::vector<comm::WaitEdge> waits_for(int rank) const {
     std::vector<comm::WaitEdge> waits;
     for (const auto& wait : waits_) {
-      if (std::find(wait.waits_for.begin(), wait.waits_for.end(), rank) != wait.waits_for.end())
+      if (std::ranges::find(wait.waits_for, rank) != wait.waits_for.end())
         waits.push_back({wait.rank, rank, wait.call});
     }
     return waits;
@@ -241,12 +241,12 @@ class Merger {
   }
 
   static const sim::AwaitedRanks& earliest(const std::vector<sim::AwaitedRanks>& waits) {
-    return *std::min_element(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    return *std::ranges::min_element(waits, [](const auto& a, const auto& b) { return a.at < b.at; });
   }
 
   // Tells about the earliest wait that ranks gave up and to which `late` came afterwards.
   void set_late(const std::vector<int>& late) {
-    const auto is_late = [&](int rank) { return std::binary_search(late.begin(), late.end(), rank); };
+    const auto is_late = [&](int rank) { return std::ranges::binary_search(late, rank); };
     std::set<std::string_view> calls;
     for (const auto& wait : waits_) {
       if (is_late(wait.rank)) calls.insert(wait.call);
@@ -264,7 +264,7 @@ class Merger {
   void add_ranks_under_way(sim::Standstill& all) const {
     for (const auto& line : merged_.rank_lines) {
       const auto waits = [&](const sim::AwaitedRanks& wait) { return wait.rank == line.rank; };
-      if (line.state == RankOutcome::returned || std::any_of(waits_.begin(), waits_.end(), waits)) continue;
+      if (line.state == RankOutcome::returned || std::ranges::any_of(waits_, waits)) continue;
       all.add({line.rank, line.state == RankOutcome::blocked ? line.doing : "", {}, line.where});
     }
   }
@@ -281,9 +281,8 @@ class Merger {
     }
     sim::Standstill all(merged_.ranks);
     for (const auto& wait : waits_) all.add({wait.rank, wait.call, wait.waits_for, wait.where});
-    const bool hopeless = std::all_of(waits_.begin(), waits_.end(), [&](const sim::AwaitedRanks& wait) {
-      return all.is_hopeless(wait.rank, merged_.rank_lines);
-    });
+    const bool hopeless = std::ranges::all_of(
+        waits_, [&](const sim::AwaitedRanks& wait) { return all.is_hopeless(wait.rank, merged_.rank_lines); });
     std::optional<VirtualTime> timeout;
     if (!hopeless) {
       add_ranks_under_way(all);
@@ -316,7 +315,7 @@ class Merger {
   // Next come ranks for which somebody waits, then ranks that wait for nobody, and then all others.
   Evidence evidence_of(std::size_t rank, const std::vector<int>& missing) const {
     if (tells_of_all(*ranks_[rank].report)) return Evidence::of_all;
-    if (std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) return Evidence::is_missing;
+    if (std::ranges::binary_search(missing, static_cast<int>(rank))) return Evidence::is_missing;
     const auto& line = merged_.rank_lines[rank];
     const bool in_a_call = line.state == RankOutcome::blocked && line.doing.find(" on group \"") != std::string::npos;
     return in_a_call || line.state == RankOutcome::returned ? Evidence::of_itself : Evidence::waits_for_nobody;

@@ -52,8 +52,8 @@ class LineCounts {
       if (ranks.size() < 2 || ranks.rbegin()->first < 2) continue;
       CallCounts counts{log_.groups()[line.group].name, line.where, {}};
       for (auto& [times, of_side] : ranks) counts.sides.push_back({times, std::move(of_side)});
-      std::stable_sort(counts.sides.begin(), counts.sides.end(),
-                       [](const auto& a, const auto& b) { return a.ranks.size() > b.ranks.size(); });
+      std::ranges::stable_sort(counts.sides,
+                               [](const auto& a, const auto& b) { return a.ranks.size() > b.ranks.size(); });
       found.push_back(std::move(counts));
     }
     return found;
@@ -118,8 +118,8 @@ class DifferentPlaces {
 
   void look_at(Call call) {
     const auto same_site = [&call](const Event* event) { return event->call_site == call.front()->call_site; };
-    if (found_.size() == kKindsKept || std::all_of(call.begin(), call.end(), same_site)) return;
-    std::sort(call.begin(), call.end(), [](const Event* a, const Event* b) { return a->rank < b->rank; });
+    if (found_.size() == kKindsKept || std::ranges::all_of(call, same_site)) return;
+    std::ranges::sort(call, [](const Event* a, const Event* b) { return a->rank < b->rank; });
     Kind kind;
     for (const Event* event : call) kind.emplace_back(event->rank, event->call_site);
     if (!seen_.insert(std::move(kind)).second) return;
@@ -140,12 +140,12 @@ class DifferentPlaces {
   std::vector<CallPlaces::Side> sides_of(const Call& call) {
     std::vector<const Lines*> all;
     for (const Event* event : call) all.push_back(&places_.lines(log_.call_site(*event)));
-    if (std::any_of(all.begin(), all.end(), [](const Lines* lines) { return lines->empty(); })) return {};
+    if (std::ranges::any_of(all, [](const Lines* lines) { return lines->empty(); })) return {};
     std::size_t depth = 0;
     const auto goes_on_alike = [&](const Lines* lines) {
       return depth < lines->size() && depth < all[0]->size() && (*lines)[depth] == (*all[0])[depth];
     };
-    while (std::all_of(all.begin(), all.end(), goes_on_alike)) ++depth;
+    while (std::ranges::all_of(all, goes_on_alike)) ++depth;
     if (is_listed_elsewhere(call, depth)) return {};
     std::vector<CallPlaces::Side> sides;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -153,11 +153,11 @@ class DifferentPlaces {
       const auto differs = std::min(depth, lines.size() - 1);
       Place where = lines[0];
       if (differs > 0) where.text += ", from " + lines[differs].text;
-      auto side = std::find_if(sides.begin(), sides.end(), [&](const auto& known) { return known.where == where; });
+      auto side = std::ranges::find_if(sides, [&](const auto& known) { return known.where == where; });
       if (side == sides.end()) side = sides.insert(side, {{}, std::move(where)});
       side->ranks.push_back(call[i]->rank);
     }
-    std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(sides, [](const auto& a, const auto& b) {
       return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size() : a.ranks < b.ranks;
     });
     return sides;

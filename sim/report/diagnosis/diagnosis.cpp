@@ -86,7 +86,7 @@ class VerdictFinder {
   }
 
   void interrupted() {
-    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    const auto returned = std::ranges::count(outcome().ranks, exec::RankEnd::returned);
     const auto end = format_time(outcome().end_time);
     const auto when = is_real() ? fmt::format("at {} of real time", end)
                                 : fmt::format("after {} switches, at {} of virtual time", outcome().switches, end);
@@ -118,9 +118,8 @@ class VerdictFinder {
     for (const auto& [text, of] : record_.notes) {
       const std::vector<int> ranks(of.begin(), of.end());
       const auto& causes = diagnosis_.headline.causes;
-      const bool named = std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
-        return cause.kind == Cause::Kind::ended && cause.ranks == ranks;
-      });
+      const bool named = std::ranges::any_of(
+          causes, [&](const Cause& cause) { return cause.kind == Cause::Kind::ended && cause.ranks == ranks; });
       if (named) return {fmt::format("on {} {}; ", describe_ranks(ranks), text)};
     }
     return {};
@@ -158,7 +157,7 @@ class VerdictFinder {
   const std::map<int, std::string>& crashed() const { return record_.crashed; }
 
   bool is_of_crashed(const std::vector<int>& ranks) const {
-    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed().contains(rank); });
+    return std::ranges::all_of(ranks, [&](int rank) { return crashed().contains(rank); });
   }
 
   std::string crashed_too() const {
@@ -184,7 +183,7 @@ class VerdictFinder {
     for (const auto& other : record_.pending) {
       if (other.call == call.call) callers.push_back(other.rank);
     }
-    std::sort(callers.begin(), callers.end());
+    std::ranges::sort(callers);
     return {fmt::format("{} was called by {}{} and never by {}; {}", call.call, describe_ranks(callers), where,
                         describe_ranks(call.waits_for), end),
             {{Cause::Kind::left_out, call.waits_for, call.call, place, callers}}};
@@ -204,7 +203,7 @@ class VerdictFinder {
     if (!is_of_waits()) return {};
     for (const auto& group : record_.pending_groups) {
       const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
-      const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
+      const bool for_good = std::ranges::any_of(group.missing, has_returned);
       if (!for_good && !is_awaited(group)) continue;
       auto told = left_out(group);
       told.text += "; ";
@@ -214,11 +213,9 @@ class VerdictFinder {
   }
 
   bool is_awaited(const comm::PendingGroup& group) const {
-    const auto is_missing = [&](int rank) {
-      return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
-    };
-    return std::any_of(record_.pending.begin(), record_.pending.end(), [&](const auto& call) {
-      return call.group == group.name && std::any_of(call.waits_for.begin(), call.waits_for.end(), is_missing);
+    const auto is_missing = [&](int rank) { return std::ranges::find(group.missing, rank) != group.missing.end(); };
+    return std::ranges::any_of(record_.pending, [&](const auto& call) {
+      return call.group == group.name && std::ranges::any_of(call.waits_for, is_missing);
     });
   }
 
@@ -228,8 +225,7 @@ class VerdictFinder {
     int others = -1;
     for (const auto& call : record_.pending) {
       const auto& told = headline.causes;
-      const bool is_told =
-          std::any_of(told.begin(), told.end(), [&](const Cause& cause) { return cause.call == call.call; });
+      const bool is_told = std::ranges::any_of(told, [&](const Cause& cause) { return cause.call == call.call; });
       if (!call.gave_up || call.waits_for.empty() || is_told || ++others > 0) continue;
       text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
                          describe_ranks(call.waits_for));

@@ -31,9 +31,8 @@ std::vector<Difference::Side> sides_without(const std::vector<int>& ranks, const
     const auto text = last == nullptr ? fmt::format("{}, and made no other call", never)
                                       : fmt::format("{}; called last: {}", never, record.events.title(*last));
     const auto where = last == nullptr ? Place() : ends.places().place(record.events.call_site(*last));
-    const auto same = std::find_if(sides.begin(), sides.end(), [&](const Difference::Side& side) {
-      return side.fingerprint == text && side.where == where;
-    });
+    const auto same = std::ranges::find_if(
+        sides, [&](const Difference::Side& side) { return side.fingerprint == text && side.where == where; });
     if (same != sides.end()) {
       same->ranks.push_back(rank);
     } else {
@@ -68,7 +67,7 @@ Difference absence_from(const comm::PendingOperation& call, const RunRecord& rec
     if (each.call == call.call && each.is_send == call.is_send && (!call.is_send || each.rank == call.rank))
       difference.first.ranks.push_back(each.rank);
   }
-  std::sort(difference.first.ranks.begin(), difference.first.ranks.end());
+  std::ranges::sort(difference.first.ranks);
   set_absent(difference,
              sides_without(call.waits_for, call.is_send ? "never received it" : "never called it", record, ends));
   return difference;
@@ -86,8 +85,7 @@ std::string still_running(const std::vector<RankLine>& lines) {
   std::vector<std::pair<Place, std::vector<int>>> places;
   for (const RankLine& line : lines) {
     if (line.state != RankOutcome::stopped) continue;
-    auto place =
-        std::find_if(places.begin(), places.end(), [&](const auto& known) { return known.first == line.where; });
+    auto place = std::ranges::find_if(places, [&](const auto& known) { return known.first == line.where; });
     if (place == places.end()) place = places.insert(place, {line.where, {}});
     place->second.push_back(line.rank);
   }
@@ -117,9 +115,8 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   if (!follows_a_timeout(failure)) return {};
   const auto& wait = *failure.gave_up;
   const auto& all = record.pending;
-  const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
-    return call.rank == failure.rank && call.call == wait.call;
-  });
+  const auto made = std::ranges::find_if(
+      all, [&](const comm::PendingOperation& call) { return call.rank == failure.rank && call.call == wait.call; });
   const auto where = made == all.end() ? "" : ends.place_of(*made).at();
   CauseText cause{fmt::format("; before that, at {}, rank {} timed out in {}{}", format_time(wait.at), failure.rank,
                               wait.call, where)};
@@ -135,7 +132,7 @@ namespace {
 // True if the call on which the fault fired has not moved its data. Faults name calls by their short titles.
 bool holds_up(const FaultLine::Firing& firing, const comm::EventLog& log) {
   const auto calls = log.of_rank(firing.rank);
-  return std::any_of(calls.begin(), calls.end(), [&](const comm::Event& call) {
+  return std::ranges::any_of(calls, [&](const comm::Event& call) {
     return !call.completed() &&
            firing.call == comm::short_title(log.signature(call).name, call.seq_id, log.group(call).name);
   });
@@ -147,7 +144,7 @@ CauseText held_up(const RunRecord& record) {
   std::set<int> ranks;
   std::vector<std::string> calls, texts;
   const auto add = [](std::vector<std::string>& to, const std::string& text) {
-    if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+    if (std::ranges::find(to, text) == to.end()) to.push_back(text);
   };
   for (const FaultLine& fault : record.faults) {
     const auto verb = parse_fault(fault.fault).verb;
@@ -171,7 +168,7 @@ namespace {
 std::string ends_of_cut(const Fault& fault, int ranks) {
   auto others = fault.from;
   for (int rank = 0; fault.from.empty() && rank < ranks; ++rank) {
-    if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) others.push_back(rank);
+    if (std::ranges::find(fault.ranks, rank) == fault.ranks.end()) others.push_back(rank);
   }
   const auto own = describe_ranks(fault.ranks), other = describe_ranks(others);
   if (fault.way == Fault::Way::both) return fmt::format("between {} and {}", own, other);
@@ -194,7 +191,7 @@ CauseText standing_cuts_text(const std::vector<FaultLine>& faults, int ranks, Vi
 Awaited awaited_in(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {
   const auto& log = record.events;
   const auto events = log.kept();
-  const auto event = std::find_if(events.begin(), events.end(), [&](const comm::Event& each) {
+  const auto event = std::ranges::find_if(events, [&](const comm::Event& each) {
     return each.rank == rank && !comm::is_point_to_point(log.signature(each).type) && log.title(each) == wait.call;
   });
   if (event == events.end()) return {};
@@ -225,7 +222,7 @@ std::string waits_text(const std::vector<comm::WaitEdge>& waits, std::size_t awa
   constexpr std::size_t kCallsShown = 2;
   std::vector<std::pair<std::string, std::set<int>>> calls;
   for (const auto& wait : waits) {
-    auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == wait.call; });
+    auto call = std::ranges::find_if(calls, [&](const auto& known) { return known.first == wait.call; });
     if (call == calls.end()) call = calls.insert(call, {wait.call, {}});
     call->second.insert(wait.from);
   }
@@ -254,7 +251,7 @@ std::string last_calls_text(const std::vector<LastCall>& calls) {
   std::vector<std::pair<std::string, std::vector<int>>> told;
   for (const auto& call : calls) {
     const auto what = call.title.empty() ? "called nothing" : "called last: " + call.title + call.where.at();
-    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == what; });
+    const auto same = std::ranges::find_if(told, [&](const auto& each) { return each.first == what; });
     if (same != told.end()) {
       same->second.push_back(call.rank);
     } else {
@@ -294,8 +291,7 @@ std::string all_complete(std::size_t calls, const std::vector<int>& without_dump
 }
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [&](int rank) { return ends.line_of(rank).state == RankOutcome::returned; });
+  return std::ranges::all_of(ranks, [&](int rank) { return ends.line_of(rank).state == RankOutcome::returned; });
 }
 
 std::string_view absence_of(const std::vector<int>& ranks, const RankOutcomes& ends) {

@@ -81,12 +81,12 @@ class DeadEnds {
       const auto same = [&](const CommonEnd& other) {
         return other.call == own.call && other.where == own.where && other.polls == own.polls;
       };
-      auto cause = std::find_if(causes.begin(), causes.end(), same);
+      auto cause = std::ranges::find_if(causes, same);
       if (cause == causes.end()) cause = causes.insert(cause, own);
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
     }
-    for (CommonEnd& cause : causes) std::sort(cause.ranks.begin(), cause.ranks.end());
+    for (CommonEnd& cause : causes) std::ranges::sort(cause.ranks);
     return causes;
   }
 
@@ -145,7 +145,7 @@ std::string shared_by_ranks(const comm::WaitAnalysis& waits) {
     return edge.to != edge.from && (edge.kind == exec::Wait::Kind::lock || edge.kind == exec::Wait::Kind::once);
   };
   const auto text_of = [&](const std::vector<WaitEdge>& edges) -> std::string {
-    const auto edge = std::find_if(edges.begin(), edges.end(), is_shared);
+    const auto edge = std::ranges::find_if(edges, is_shared);
     if (edge == edges.end()) return "";
     const auto* const format = edge->kind == exec::Wait::Kind::lock
                                    ? "; ranks share this {} only because a simulation runs them in one process: with "
@@ -171,7 +171,7 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks
 // came. Empty if neither applies to all of them.
 CauseText Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
-    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
+    return std::ranges::all_of(ranks, [&](int rank) { return known.contains(rank); });
   };
   if (all_in(crashed_))
     return {describe_ranks(ranks) + " crashed and will never come", {{Cause::Kind::crashed, ranks}}};
@@ -305,10 +305,9 @@ namespace {
 // The call in which the receiver of the send receives something else; null: it is unknown.
 const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
                                             const std::vector<comm::PendingOperation>& pending) {
-  const auto receive = std::find_if(pending.begin(), pending.end(), [&](const comm::PendingOperation& call) {
+  const auto receive = std::ranges::find_if(pending, [&](const comm::PendingOperation& call) {
     const auto& receivers = send.waits_for;
-    return std::find(receivers.begin(), receivers.end(), call.rank) != receivers.end() &&
-           call.call.starts_with("recv ");
+    return std::ranges::find(receivers, call.rank) != receivers.end() && call.call.starts_with("recv ");
   });
   return receive == pending.end() ? nullptr : &*receive;
 }
@@ -316,7 +315,7 @@ const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
 // True if the receiver merely waits for another sender, which crashed or is held up by something else than other ranks.
 // Then it might have received this send next.
 bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
-  return receive != nullptr && std::any_of(receive->waits_for.begin(), receive->waits_for.end(), [&](int rank) {
+  return receive != nullptr && std::ranges::any_of(receive->waits_for, [&](int rank) {
            const RankLine& line = ends.line_of(rank);
            return line.state == RankOutcome::crashed || line.state == RankOutcome::stopped ||
                   (line.state == RankOutcome::blocked && line.waits_for.empty());

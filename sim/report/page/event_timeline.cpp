@@ -70,7 +70,7 @@ class TraceTimeline {
       return 0;
     });
     add_members();
-    for (auto& calls : timeline_.calls) std::stable_sort(calls.begin(), calls.end(), is_earlier);
+    for (auto& calls : timeline_.calls) std::ranges::stable_sort(calls, is_earlier);
     return std::move(timeline_);
   }
 
