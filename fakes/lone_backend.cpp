@@ -2,12 +2,12 @@
 #include <rehearse_internal/fakes/lone_backend.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/chunk.h>
 #include <rehearse/fakes/lone_group.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/operators/noted_group.h>
 
 namespace rehearse::fakes {
@@ -70,10 +70,7 @@ void fill_outputs(const comm::Operation& call, int size) {
 }
 
 comm::GroupIdentity identity_of(int size, const std::string& name) {
-  comm::GroupIdentity identity{.id = 0, .name = name, .ranks = {}};
-  identity.ranks.resize(static_cast<std::size_t>(size));
-  std::iota(identity.ranks.begin(), identity.ranks.end(), 0);
-  return identity;
+  return {.id = 0, .name = name, .ranks = ranks_below(size)};
 }
 
 int checked_rank(int rank, int size) {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <thread>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -94,9 +94,7 @@ ProcessRankContext::ProcessRankContext(const LaunchedProcess& process, ProcessGr
       process_(process),
       groups_(groups),
       services_(services) {
-  std::vector<int> ranks(static_cast<std::size_t>(process.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  group_ = Group(groups_.new_group(ranks, "world"));
+  group_ = Group(groups_.new_group(ranks_below(process.size), "world"));
 }
 
 Group ProcessRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {

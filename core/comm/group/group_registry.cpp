@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <tuple>
 
 #include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/agree/creation_calls.h"
 #include "comm/agree/group_arguments.h"
@@ -165,8 +165,7 @@ std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {
 
 std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   std::vector<PendingGroup> pending;
-  std::vector<int> ranks(made_.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto ranks = ranks_below(static_cast<int>(made_.size()));
   for (std::size_t index = 0; index < creations_.size(); ++index) {
     const Creation& creation = creations_[index];
     PendingGroup group{new_group_title(index), creation.group->identity().name, creation.calls.called_by(ranks),

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +16,7 @@
 #include <rehearse_internal/comm/byte_tensors.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace rehearse::compiler {
@@ -194,9 +194,7 @@ std::vector<int> world_ranks_of(c10d::ProcessGroup& group) {
   if (backend != nullptr) {
     if (auto* const own = described(*backend)) return own->identity().ranks;
   }
-  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
+  return ranks_below(group.getSize());
 }
 
 CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {

@@ -8,6 +8,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/coalescing.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/agree/group_arguments.h"
 #include "comm/backend/derived_group.h"
@@ -141,11 +142,9 @@ auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, i
 auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
   auto& own = companions_[name];
   if (own == nullptr) {
-    std::vector<int> all;
-    for (int rank = 0; rank < size_; ++rank) all.push_back(rank);
     auto named = options_or_named(nullptr, name);
     named->group_desc = name;
-    own = derive("companion", all, *named);
+    own = derive("companion", ranks_below(size_), *named);
   }
   return own;
 }

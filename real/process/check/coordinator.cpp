@@ -2,7 +2,6 @@
 #include "coordinator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -16,12 +15,6 @@ namespace rehearse::real {
 namespace {
 
 bool has_failed(const std::optional<RankEnded>& end) { return end && end->end == exec::RankEnd::failed; }
-
-std::vector<int> all_ranks(std::size_t size) {
-  std::vector<int> ranks(size);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 std::string title_of(const GroupMade& made) {
   return made.call == "new_group" ? comm::new_group_title(made.number) : made.call;
@@ -63,7 +56,7 @@ void Coordinator::handle(int rank, const GroupMade& made, VirtualTime now) {
   const auto [entry, is_new] =
       creations_.try_emplace(key, Creation{comm::CreationCalls(states_.size(), made.number), made, {}, now});
   auto& creation = entry->second;
-  if (is_new) creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
+  if (is_new) creation.expected = by_all ? all_ranks() : made.ranks;
   if (creation.calls.vote().has(rank)) return;
   const bool did_fit = creation.calls.fit();
   creation.calls.add(rank, made.ranks, made.given_name, [] { return exec::CallSite(); });
@@ -205,7 +198,7 @@ bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, 
 // computing.
 std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   std::vector<bool> may(states_.size());
-  for (const int rank : all_ranks(states_.size()))
+  for (const int rank : all_ranks())
     may[static_cast<std::size_t>(rank)] = !has_ended(rank) && !is_stuck(rank, open, now);
   for (bool changed = true; changed;) {
     changed = false;
@@ -265,7 +258,7 @@ void Coordinator::begin_end(exec::Ending ending, std::string why, VirtualTime no
   began_to_end_ = now;
   note_pending_mismatches();
   const auto open = open_calls();
-  for (const int rank : all_ranks(states_.size())) {
+  for (const int rank : all_ranks()) {
     Stop stop{job_outcome.why};
     if (!has_ended(rank)) {
       const auto& where = job_outcome.blocked.emplace_back(where_is(rank, open));
@@ -371,7 +364,7 @@ void Coordinator::finish(VirtualTime now) {
     job_outcome.ended_at.push_back(state.end ? state.end->at : now);
   }
   over_ = true;
-  for (const int rank : all_ranks(states_.size())) send_(rank, Over{job_outcome});
+  for (const int rank : all_ranks()) send_(rank, Over{job_outcome});
 }
 
 }  // namespace rehearse::real
