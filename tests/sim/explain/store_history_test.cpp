@@ -44,7 +44,7 @@ TEST(StoreHistory, AKeyThatIsAskedForInVain_IsShownIfItIsNearlyTheSame) {
   const auto ask = [](const std::string& name) {
     return run([name](RankContext& ctx) {
       if (ctx.rank() == 0) ctx.store()->set("stage_2/ready", "1");
-      while (ctx.rank() == 2 && !ctx.store()->check({name})) std::this_thread::sleep_for(std::chrono::seconds(1));
+      while (ctx.rank() == 2 && !ctx.store()->check({name})) ctx.compute(std::chrono::seconds(1));
       ctx.group().barrier()->wait();
     });
   };
