@@ -61,7 +61,7 @@ void allgather(Calls calls, Workspace& workspace) {
     const std::int64_t count = calls[i]->inputs[0].numel();
     Region input = input_region(calls[i]->inputs[0]);
     if (!same_elements(input, output_region(calls[i]->outputs[i]), bytes)) {
-      const bool shared = std::any_of(calls[i]->outputs.begin(), calls[i]->outputs.end(), [&](const at::Tensor& each) {
+      const bool shared = std::ranges::any_of(calls[i]->outputs, [&](const at::Tensor& each) {
         return may_overlap(input, count, output_region(each), each.numel(), bytes);
       });
       if (shared) input = workspace.copy_of(input, count, bytes);
@@ -170,8 +170,7 @@ class WriteSet {
   void seal() {
     REHEARSE_CHECK(!sealed_, spans_.size());
     sealed_ = true;
-    std::sort(spans_.begin(), spans_.end(),
-              [](const Extent& a, const Extent& b) { return std::less<>{}(a.begin, b.begin); });
+    std::ranges::sort(spans_, [](const Extent& a, const Extent& b) { return std::less<>{}(a.begin, b.begin); });
     // From here on, `end` is the furthest end among this span and the ones before it.
     for (std::size_t i = 1; i < spans_.size(); ++i) spans_[i].end = std::max(spans_[i].end, spans_[i - 1].end);
   }

@@ -89,7 +89,7 @@ void add_stand_ins(const Operation& call, std::size_t rank, std::vector<StandIn>
   for (std::size_t i = 0; i < call.parts.size(); ++i) {
     const Operation& part = call.parts[i];
     const auto touched = [&written](const at::Tensor& tensor) { return written.touches(tensor); };
-    if (std::any_of(part.inputs.begin(), part.inputs.end(), touched)) {
+    if (std::ranges::any_of(part.inputs, touched)) {
       StandIn& stand_in = stand_ins.emplace_back(StandIn{i, rank, part});
       for (at::Tensor& input : stand_in.call.inputs) {
         if (touched(input)) input = contiguous_copy_of(input);

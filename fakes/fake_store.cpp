@@ -28,7 +28,7 @@ void StoreState::note_change() {
 
 void StoreState::note_wait_in_vain(WaitInVain wait) {
   constexpr std::size_t kMost = 64;
-  const bool is_known = std::any_of(waits_in_vain_.begin(), waits_in_vain_.end(), [&](const auto& each) {
+  const bool is_known = std::ranges::any_of(waits_in_vain_, [&](const auto& each) {
     return each.rank == wait.rank && each.what == wait.what && each.timeout == wait.timeout;
   });
   if (!is_known && waits_in_vain_.size() < kMost) waits_in_vain_.push_back(std::move(wait));
@@ -70,7 +70,7 @@ std::vector<std::string> StoreState::keys() const {
   std::vector<std::string> keys;
   keys.reserve(values_.size());
   for (const auto& [key, value] : values_) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   return keys;
 }
 

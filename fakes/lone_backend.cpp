@@ -2,12 +2,12 @@
 #include <rehearse_internal/fakes/lone_backend.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/chunk.h>
 #include <rehearse/fakes/lone_group.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/libtorch/version.h>
 #include <rehearse_internal/operators/noted_group.h>
 
@@ -99,10 +99,7 @@ void fill_outputs(const comm::Operation& call, int rank, int size) {
 }
 
 comm::GroupIdentity identity_of(int size, const std::string& name) {
-  comm::GroupIdentity identity{.id = 0, .name = name, .ranks = {}};
-  identity.ranks.resize(static_cast<std::size_t>(size));
-  std::iota(identity.ranks.begin(), identity.ranks.end(), 0);
-  return identity;
+  return {.id = 0, .name = name, .ranks = ranks_below(size)};
 }
 
 int checked_rank(int rank, int size) {
@@ -165,7 +162,7 @@ auto LoneBackend::companion(const std::string& name) -> BackendPtr {
 
 auto LoneBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
                         const c10::intrusive_ptr<Options>& options) -> BackendPtr {
-  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  const auto found = std::ranges::find(ranks, rank_);
   if (found == ranks.end()) return {};
   return named_by(options, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()));
 }
@@ -179,8 +176,7 @@ auto LoneBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
                          const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   std::vector<int> stay;
   for (int rank = 0; rank < size_; ++rank) {
-    if (std::find(ranks_to_exclude.begin(), ranks_to_exclude.end(), rank) == ranks_to_exclude.end())
-      stay.push_back(rank);
+    if (std::ranges::find(ranks_to_exclude, rank) == ranks_to_exclude.end()) stay.push_back(rank);
   }
   auto left = split({}, stay, options);
   TORCH_CHECK_VALUE(left != nullptr, "shrink: rank ", rank_,

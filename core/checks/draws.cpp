@@ -27,16 +27,14 @@ template <class Alike>
 std::vector<Side> sides_of(const DrawsRound& round, const Alike& alike) {
   std::vector<Side> sides;
   for (const auto& [rank, state] : round.shown.states) {
-    const auto same =
-        std::find_if(sides.begin(), sides.end(), [&](const Side& side) { return alike(side.state, state); });
+    const auto same = std::ranges::find_if(sides, [&](const Side& side) { return alike(side.state, state); });
     if (same != sides.end()) {
       same->ranks.push_back(rank);
     } else {
       sides.push_back({state, {rank}});
     }
   }
-  std::stable_sort(sides.begin(), sides.end(),
-                   [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+  std::ranges::stable_sort(sides, [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 
@@ -85,7 +83,7 @@ std::optional<StateFinding> check_same(const DrawsRound& round) {
   const bool majority = sides[0].ranks.size() * 2 > round.here.size();
   for (std::size_t i = majority ? 1 : 0; i < sides.size(); ++i)
     finding.ranks.insert(finding.ranks.end(), sides[i].ranks.begin(), sides[i].ranks.end());
-  std::sort(finding.ranks.begin(), finding.ranks.end());
+  std::ranges::sort(finding.ranks);
   finding.details = draws_against(sides[1], sides[0], round);
   for (std::size_t i = 2; i < sides.size(); ++i) finding.details.push_back(against(sides[i], sides[0]));
   finding.details.emplace_back("all that ranks draw from here on differs: shuffles, masks, initial values");
@@ -97,8 +95,7 @@ std::optional<StateFinding> check_different(const DrawsRound& round) {
   if (alike.empty() || alike.front().ranks.size() < 2) return std::nullopt;
   const auto& most = alike.front();
   const auto draws_alike = [&](const Side& side) {
-    return std::all_of(side.ranks.begin(), side.ranks.end(),
-                       [&](int rank) { return round.shown.states.at(rank) == side.state; });
+    return std::ranges::all_of(side.ranks, [&](int rank) { return round.shown.states.at(rank) == side.state; });
   };
   const auto* const what =
       draws_alike(most) ? "draw the same numbers" : "draw from the same sequence, at different positions";

@@ -63,8 +63,7 @@ struct Group {
 };
 
 void add(std::vector<Group>& groups, std::string meaning, const std::string& name) {
-  const auto same =
-      std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.meaning == meaning; });
+  const auto same = std::ranges::find_if(groups, [&](const Group& each) { return each.meaning == meaning; });
   if (same != groups.end()) {
     same->names.push_back(name);
   } else {
@@ -139,17 +138,15 @@ bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std:
     return std::abs(other.ratio - one.ratio) <= 1e-2 * std::abs(one.ratio);
   };
   if (is_large(one.gradient)) return true;
-  if (std::any_of(gradients.begin(), gradients.end(), [&](const auto& each) { return is_large(each.gradient); })) {
-    return std::any_of(all.begin(), all.end(),
-                       [&](const Multiple& other) { return is_large(other.gradient) && is_alike(other); });
+  if (std::ranges::any_of(gradients, [&](const auto& each) { return is_large(each.gradient); })) {
+    return std::ranges::any_of(all, [&](const Multiple& other) { return is_large(other.gradient) && is_alike(other); });
   }
-  return all.size() == gradients.size() && std::all_of(all.begin(), all.end(), is_alike);
+  return all.size() == gradients.size() && std::ranges::all_of(all, is_alike);
 }
 
 StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, const std::optional<OddRow>& odd,
                         std::vector<int> culprits, std::vector<std::string> details) {
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
+  std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
   const auto all = round.shown.table.rows().size();
   const auto what = round.shown.what;
   const auto of = round.name == fmt::format("{}s", what) ? "" : fmt::format(" of \"{}\"", round.name);
@@ -250,7 +247,7 @@ namespace {
 void add_missing(std::vector<Group>& groups, const std::vector<NamedTensor>& wanted,
                  const std::vector<ReplicaTable::Row>& rows) {
   for (const auto& each : wanted) {
-    if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == each.name; }))
+    if (std::ranges::none_of(rows, [&](const auto& row) { return row.name == each.name; }))
       add(groups, "that of a parameter that the ranks do not have", each.name);
   }
 }
@@ -272,8 +269,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   std::vector<int> culprits;
   std::vector<std::string> no_multiples, details;
   for (const auto& row : rows) {
-    const auto found =
-        std::find_if(wanted.begin(), wanted.end(), [&](const NamedTensor& each) { return each.name == row.name; });
+    const auto found = std::ranges::find_if(wanted, [&](const NamedTensor& each) { return each.name == row.name; });
     if (found == wanted.end()) {
       add(groups, "that of a parameter that not all ranks have", row.name);
       continue;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -14,6 +13,7 @@
 #include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "checks/finite.h"
 #include "checks/gradients.h"
@@ -72,8 +72,7 @@ std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState
   GradientsRound round;
   round.name = options.name.empty() ? kGradients : options.name;
   round.number = ++g_counts->gradients;
-  round.of.resize(options.ranks.empty() ? static_cast<std::size_t>(ranks) : options.ranks.size());
-  std::iota(round.of.begin(), round.of.end(), 0);
+  round.of = ranks_below(options.ranks.empty() ? ranks : static_cast<int>(options.ranks.size()));
   round.here = {rank};
   {
     const Unwatched own;

@@ -78,7 +78,7 @@ std::vector<std::string> Reductions::calls_on(int rank, const at::Tensor& gradie
   const auto begun = begun_.find(rank);
   for (const auto& call : kept_) {
     if (begun != begun_.end() && call.number < begun->second) continue;
-    const auto found = std::find(call.ranks.begin(), call.ranks.end(), rank);
+    const auto found = std::ranges::find(call.ranks, rank);
     if (found == call.ranks.end()) continue;
     const auto& memory = call.memory[static_cast<std::size_t>(found - call.ranks.begin())];
     const bool same = memory.storage._unsafe_get_target() == gradient.storage().unsafeGetStorageImpl() &&

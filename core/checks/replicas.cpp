@@ -16,15 +16,15 @@ namespace {
 constexpr std::size_t kRowsShown = 8;
 
 std::vector<int> sorted(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   return ranks;
 }
 
 // The value that most ranks have. If several values are equally common, the value of the lowest rank.
 const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
-  return *std::max_element(row.versions.begin(), row.versions.end(), [](const auto& a, const auto& b) {
+  return *std::ranges::max_element(row.versions, [](const auto& a, const auto& b) {
     if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
-    return *std::min_element(a.ranks.begin(), a.ranks.end()) > *std::min_element(b.ranks.begin(), b.ranks.end());
+    return *std::ranges::min_element(a.ranks) > *std::ranges::min_element(b.ranks);
   });
 }
 
@@ -71,7 +71,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   for (const auto& version : row.versions) {
     if (&version == &most) continue;
     odd.ranks.insert(odd.ranks.end(), version.ranks.begin(), version.ranks.end());
-    const auto lowest = [](const auto& each) { return *std::min_element(each.ranks.begin(), each.ranks.end()); };
+    const auto lowest = [](const auto& each) { return *std::ranges::min_element(each.ranks); };
     if (other == nullptr || lowest(version) < lowest(*other)) other = &version;
   }
   odd.ranks = sorted(std::move(odd.ranks));
@@ -111,8 +111,8 @@ ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
     const auto [entry, is_new] = index_of_.try_emplace(name, rows_.size());
     if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}, {}});
     auto& row = rows_[entry->second];
-    const bool taken = std::any_of(row.versions.begin(), row.versions.end(), [&](const Version& version) {
-      return std::find(version.ranks.begin(), version.ranks.end(), rank) != version.ranks.end();
+    const bool taken = std::ranges::any_of(row.versions, [&](const Version& version) {
+      return std::ranges::find(version.ranks, rank) != version.ranks.end();
     });
     if (!taken) return row;
   }
@@ -121,8 +121,8 @@ ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
 void ReplicaTable::add(int rank, const ModelState& state) {
   for (const auto& tensor : state.tensors()) {
     auto& row = row_of(tensor, rank);
-    const auto same = std::find_if(row.versions.begin(), row.versions.end(),
-                                   [&](const Version& version) { return same_values(version.copy, tensor.tensor); });
+    const auto same = std::ranges::find_if(
+        row.versions, [&](const Version& version) { return same_values(version.copy, tensor.tensor); });
     if (same != row.versions.end()) {
       same->ranks.push_back(rank);
     } else {
@@ -137,7 +137,7 @@ std::optional<StateFinding> evaluate(const ReplicaRound& round) {
     if ((round.shown.with_buffers || !row.is_buffer) && is_odd(row, round.here)) odd.push_back(&row);
   }
   if (odd.empty()) return std::nullopt;
-  const bool only_buffers = std::all_of(odd.begin(), odd.end(), [](const auto* row) { return row->is_buffer; });
+  const bool only_buffers = std::ranges::all_of(odd, [](const auto* row) { return row->is_buffer; });
   auto first = odd_of(*odd.front(), round.here);
   StateFinding finding{headline_of(round, only_buffers, first.text), std::move(first.ranks), {}};
   if (!round.shown.before.empty()) finding.details.push_back(round.shown.before);

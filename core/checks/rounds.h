@@ -31,7 +31,7 @@ struct Round {
   bool is_comparable() const noexcept { return needs_all ? is_full() : here.size() > 1; }
   std::vector<int> missing() const {
     auto ranks = of;
-    std::erase_if(ranks, [&](int rank) { return std::find(here.begin(), here.end(), rank) != here.end(); });
+    std::erase_if(ranks, [&](int rank) { return std::ranges::find(here, rank) != here.end(); });
     return ranks;
   }
 };
@@ -54,7 +54,7 @@ class Rounds {
       round.number = number;
       round.of = of;
     }
-    REHEARSE_CHECK(std::find(round.here.begin(), round.here.end(), rank) == round.here.end(), rank, name, number);
+    REHEARSE_CHECK(std::ranges::find(round.here, rank) == round.here.end(), rank, name, number);
     round.here.push_back(rank);
     return &round;
   }

@@ -19,15 +19,14 @@ namespace {
 
 // Returns an undefined tensor if any part is undefined.
 at::Tensor joined_rows(const std::vector<at::Tensor>& parts) {
-  if (std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) { return !part.defined(); })) return {};
+  if (std::ranges::any_of(parts, [](const at::Tensor& part) { return !part.defined(); })) return {};
   return at::cat(parts);
 }
 
 }  // namespace
 
 ShardTable::Whole& ShardTable::whole_of(const NamedTensor& tensor) {
-  const auto found =
-      std::find_if(wholes_.begin(), wholes_.end(), [&](const Whole& whole) { return whole.name == tensor.name; });
+  const auto found = std::ranges::find_if(wholes_, [&](const Whole& whole) { return whole.name == tensor.name; });
   if (found != wholes_.end()) return *found;
   wholes_.push_back({tensor.name, tensor.rows->sizes, tensor.tensor.requires_grad(), {}});
   return wholes_.back();

@@ -23,7 +23,7 @@ std::string by_rank(const std::vector<int>& ranks, const std::vector<double>& va
   std::vector<std::pair<std::string, std::vector<int>>> sides;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     auto value = fmt::format("{:.3g}", values[i]);
-    const auto same = std::find_if(sides.begin(), sides.end(), [&](const auto& side) { return side.first == value; });
+    const auto same = std::ranges::find_if(sides, [&](const auto& side) { return side.first == value; });
     if (same != sides.end()) {
       same->second.push_back(ranks[i]);
     } else {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -16,6 +15,7 @@
 
 #include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "checks/draws.h"
 #include "checks/finite.h"
@@ -35,24 +35,18 @@ std::string without_end(std::string text) {
   return text;
 }
 
-std::vector<int> all_of(int ranks) {
-  std::vector<int> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
 std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
 
 std::vector<int> in_order(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
 
 std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
-  if (options.ranks.empty()) return all_of(ranks);
+  if (options.ranks.empty()) return ranks_below(ranks);
   const auto of = in_order(options.ranks);
-  const bool fits = of.front() >= 0 && of.back() < ranks && std::binary_search(of.begin(), of.end(), rank);
+  const bool fits = of.front() >= 0 && of.back() < ranks && std::ranges::binary_search(of, rank);
   if (fits) return of;
   if (of.front() < 0 || of.back() >= ranks) {
     throw std::invalid_argument(fmt::format("CheckOptions::ranks has rank {}; those of the world are 0 to {}",

@@ -15,8 +15,8 @@ namespace rehearse::compiler {
 
 bool Entry::holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure) const {
   if (!capture.guards.holds(leaves, state, failure)) return false;
-  return !segments || std::all_of(segments->guards.begin(), segments->guards.end(),
-                                  [&](const GuardSet& guards) { return guards.holds(leaves, state, failure); });
+  return !segments || std::ranges::all_of(segments->guards,
+                                          [&](const GuardSet& guards) { return guards.holds(leaves, state, failure); });
 }
 
 std::vector<c10::IValue> Entry::run(const LeafList& leaves) {

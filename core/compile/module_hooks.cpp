@@ -28,9 +28,7 @@ void require_length(const Tensors& list, std::size_t length, const char* hook) {
 
 bool is_differentiable(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
-bool any_requires_grad(const Tensors& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), is_differentiable);
-}
+bool any_requires_grad(const Tensors& tensors) { return std::ranges::any_of(tensors, is_differentiable); }
 
 using OnGradients = std::function<void(Tensors& gradients)>;
 
@@ -85,8 +83,8 @@ void pass_gate(Tensors& tensors, const OnGradients& hook) {
 }
 
 std::optional<std::size_t> only_differentiable(const Tensors& tensors) {
-  if (std::count_if(tensors.begin(), tensors.end(), is_differentiable) != 1) return std::nullopt;
-  return static_cast<std::size_t>(std::find_if(tensors.begin(), tensors.end(), is_differentiable) - tensors.begin());
+  if (std::ranges::count_if(tensors, is_differentiable) != 1) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::find_if(tensors, is_differentiable) - tensors.begin());
 }
 
 }  // namespace
@@ -180,8 +178,7 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     Tensors none(inputs_);
     for (const auto& [number, hook] : hooks_.backward) {
       hook(none, gradients);
-      if (none.size() == inputs_ &&
-          !std::any_of(none.begin(), none.end(), [](const at::Tensor& each) { return each.defined(); })) {
+      if (none.size() == inputs_ && !std::ranges::any_of(none, [](const at::Tensor& each) { return each.defined(); })) {
         continue;
       }
       C10_THROW_ERROR(ValueError,

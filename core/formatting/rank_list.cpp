@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/formatting/rank_list.h>
 
-#include <vector>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +12,12 @@ namespace {
 constexpr std::size_t kRunsShown = 8;
 
 }  // namespace
+
+std::vector<int> ranks_below(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
 std::string rank_numbers(std::span<const int> ranks) {
   std::vector<std::string> runs;

@@ -14,7 +14,7 @@ using Tensors = std::vector<CheckpointJournal::TensorHash>;
 std::vector<std::string> names_of_differences(const Tensors& tensors, const Tensors& reference) {
   std::vector<std::string> names;
   for (const auto& tensor : tensors) {
-    if (std::find(reference.begin(), reference.end(), tensor) == reference.end()) names.push_back(tensor.name);
+    if (std::ranges::find(reference, tensor) == reference.end()) names.push_back(tensor.name);
   }
   return names;
 }
@@ -28,7 +28,7 @@ std::optional<StateDifference> first_difference(const CheckpointJournal& journal
 
   std::vector<const Saved*> by_step;
   for (const Saved& saved : journal.saved()) by_step.push_back(&saved);
-  std::stable_sort(by_step.begin(), by_step.end(), [](const Saved* a, const Saved* b) {
+  std::ranges::stable_sort(by_step, [](const Saved* a, const Saved* b) {
     return std::tie(a->in.run, a->steps, a->in.round) < std::tie(b->in.run, b->steps, b->in.round);
   });
 
@@ -42,7 +42,7 @@ std::optional<StateDifference> first_difference(const CheckpointJournal& journal
     }
     difference->ranks.push_back(saved->rank);
   }
-  if (difference) std::sort(difference->ranks.begin(), difference->ranks.end());
+  if (difference) std::ranges::sort(difference->ranks);
   return difference;
 }
 

@@ -47,14 +47,14 @@ bool counts(const FunctionRecord& record, const FunctionRecord::Compile& compile
 
 const FunctionRecord::Compile* compile_in(const FunctionRecord& record, std::uint64_t call) {
   const auto& all = record.compiles();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const auto& compile) { return compile.call == call && counts(record, compile); });
+  const auto found =
+      std::ranges::find_if(all, [&](const auto& compile) { return compile.call == call && counts(record, compile); });
   return found != all.end() ? &*found : nullptr;
 }
 
 bool communicates_in(const FunctionRecord& record, std::uint64_t call) {
   const auto& all = record.compiles();
-  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.call == call && each.communicates; });
+  return std::ranges::any_of(all, [&](const auto& each) { return each.call == call && each.communicates; });
 }
 
 std::set<std::uint64_t> calls_that_compiled(const Function& function) {
@@ -69,8 +69,7 @@ std::set<std::uint64_t> calls_that_compiled(const Function& function) {
 
 // Why `compile` did not use the entry that served the call on another rank. Null: no entry did.
 const std::string* miss_of_entry_of(const FunctionRecord& other, const FunctionRecord::Compile& compile) {
-  const auto later =
-      std::find_if(other.hits().begin(), other.hits().end(), [&](const auto& hit) { return hit.first > compile.call; });
+  const auto later = std::ranges::find_if(other.hits(), [&](const auto& hit) { return hit.first > compile.call; });
   if (later == other.hits().begin()) return nullptr;
   const std::size_t entry = std::prev(later)->second;
   return entry < compile.misses.size() ? &compile.misses[entry] : nullptr;
@@ -87,9 +86,9 @@ Divergence compare(const Function& function, std::uint64_t call) {
     if (compile != nullptr && record->calls() == call) divergence.latest.push_back(record->rank());
     divergence.communicates |= compile != nullptr && communicates_in(*record, call);
   }
-  std::sort(divergence.compiled.begin(), divergence.compiled.end());
-  std::sort(divergence.others.begin(), divergence.others.end());
-  std::sort(divergence.latest.begin(), divergence.latest.end());
+  std::ranges::sort(divergence.compiled);
+  std::ranges::sort(divergence.others);
+  std::ranges::sort(divergence.latest);
   if (first == nullptr) return divergence;
   std::tie(divergence.why, divergence.where) = std::tie(first->why, first->where);
   for (const auto* record : function.of_ranks) {

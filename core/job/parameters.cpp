@@ -42,13 +42,13 @@ std::string unknown_name(const std::string& name, const std::vector<ParameterSpe
   if (specs.empty()) return fmt::format("there is no parameter {}; the program takes none", in_quotes(name));
   std::vector<std::string> names;
   for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), did_you_mean(name, names),
                      fmt::join(names, ", "));
 }
 
 const ParameterSpec* find(const std::vector<ParameterSpec>& specs, std::string_view name) {
-  const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
+  const auto found = std::ranges::find_if(specs, [&](const auto& spec) { return spec.name == name; });
   return found == specs.end() ? nullptr : &*found;
 }
 

@@ -44,7 +44,7 @@ std::vector<const Program*> programs() {
   load_registered_modules();
   std::vector<const Program*> sorted;
   for (const Program& program : registered_programs()) sorted.push_back(&program);
-  std::sort(sorted.begin(), sorted.end(), [](const Program* a, const Program* b) { return a->name < b->name; });
+  std::ranges::sort(sorted, [](const Program* a, const Program* b) { return a->name < b->name; });
   const auto clash = std::adjacent_find(sorted.begin(), sorted.end(),
                                         [](const Program* a, const Program* b) { return a->name == b->name; });
   if (clash != sorted.end()) {
@@ -61,8 +61,7 @@ std::vector<std::string> program_names() {
 
 const Program* find_program(std::string_view name) {
   const auto all = programs();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Program* program) { return program->name == name; });
+  const auto found = std::ranges::find_if(all, [&](const Program* program) { return program->name == name; });
   if (found != all.end()) return *found;
   for (auto* const kind : program_kinds()) {
     if (const auto* const program = kind->find(name)) return program;

@@ -62,7 +62,7 @@ struct TableAccess {
       return;
     const auto* const alias = op.schema().arguments()[argument].alias_info();
     auto* const guard = entry->second.guard;
-    auto of_guard = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.guard == guard; });
+    auto of_guard = std::ranges::find_if(found, [&](const auto& each) { return each.guard == guard; });
     if (of_guard == found.end()) of_guard = found.insert(found.end(), {guard, {}});
     of_guard->uses.push_back({entry->second.tag, alias != nullptr && alias->isWrite()});
   }

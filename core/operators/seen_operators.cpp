@@ -46,8 +46,7 @@ void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   const auto* const* const found = g_watchers.find();
   if (found == nullptr || *found == nullptr) return op.redispatchBoxed(keys & kBelow, stack);
   const auto& watchers = **found;
-  if (makes_no_calls(op) &&
-      std::all_of(watchers.begin(), watchers.end(), [](const auto& each) { return each->is_idle(); })) {
+  if (makes_no_calls(op) && std::ranges::all_of(watchers, [](const auto& each) { return each->is_idle(); })) {
     const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kKey);
     return op.redispatchBoxed(keys & kBelow, stack);
   }

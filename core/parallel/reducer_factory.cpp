@@ -28,7 +28,7 @@ struct BucketLimits {
     }
     if (options.bucket_cap_mb) cap = first = bytes_of(*options.bucket_cap_mb);
     if (options.first_bucket_bytes) first = *options.first_bucket_bytes;
-    if (!list.empty()) cap = first = *std::max_element(list.begin(), list.end());
+    if (!list.empty()) cap = first = *std::ranges::max_element(list);
     TORCH_CHECK_VALUE(cap > 0 && first > 0,
                       "DistributedDataParallel: buckets must hold at least one byte, but "
                       "bucket_cap_mb gives ",
@@ -47,7 +47,7 @@ std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& p
   if (!limits.list.empty()) sizes.assign(limits.list.begin(), limits.list.end());
   auto buckets =
       std::get<0>(c10d::compute_bucket_assignment_by_size(parameters.tensors, sizes, parameters.expect_sparse));
-  std::reverse(buckets.begin(), buckets.end());
+  std::ranges::reverse(buckets);
   return buckets;
 }
 

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <functional>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/clone.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/engine.h>
-
 #include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/world_number.h>
+#include <rehearse_internal/libtorch/nodes.h>
 #include <rehearse_internal/operators/capture_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "checks/values/module_tensors.h"
-#include "parallel/ddp_sink.h"
 #include "parallel/missing_gradients.h"
 #include "parallel/model/reducer_buckets.h"
 #include "parallel/parameter_agreement.h"
@@ -23,6 +31,41 @@
 
 namespace rehearse::parallel {
 namespace {
+
+// Written as a node, because torch::autograd::Function takes no list of tensors. Gradients that the loss did not
+// produce stay undefined, because the reducer distinguishes them from zeros.
+class DdpSinkBackward : public torch::autograd::Node {
+ public:
+  explicit DdpSinkBackward(std::function<void()> on_backward) : on_backward_(std::move(on_backward)) {}
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    on_backward_();
+    return std::move(gradients);
+  }
+  std::string name() const override { return "DDPSinkBackward"; }
+
+ private:
+  std::function<void()> on_backward_;
+};
+
+// Passes all outputs that have a grad_fn through one autograd node, and replaces them by copies (_DDPSink in
+// torch/nn/parallel/distributed.py). If the loss leaves out an output, the parameters behind that output are still in
+// the graph, so the reducer waits for them. The common node lets backward reach these parameters, with an undefined
+// gradient. Backward calls `on_backward` when it reaches the node.
+void pass_through_sink(std::vector<at::Tensor>& outputs, std::function<void()> on_backward) {
+  const auto sink = libtorch::make_node<DdpSinkBackward>(std::move(on_backward));
+  for (auto& output : outputs) {
+    if (!output.defined() || !output.grad_fn()) continue;
+    at::Tensor passed;
+    {
+      const at::NoGradGuard no_grad;
+      passed = output.clone();
+    }
+    sink->add_next_edge(torch::autograd::impl::gradient_edge(output));
+    torch::autograd::create_gradient_edge(passed, sink);
+    output = std::move(passed);
+  }
+}
 
 constexpr int kAuthoritativeRank = 0;
 constexpr std::string_view kUnreducedBackward =

@@ -31,7 +31,7 @@ class SparseSum {
     element_bytes_ = calls[0]->inputs[0].dtype().itemsize();
     row_elements_ = c10::multiply_integers(shape_.sizes().slice(static_cast<std::size_t>(shape_.sparse_dim())));
     for (const comm::Operation* const call : calls) add_rank(sparse(call->inputs[0]));
-    std::sort(rows_.begin(), rows_.end());
+    std::ranges::sort(rows_);
   }
 
   // Returns new tensors with the result: indices and values.

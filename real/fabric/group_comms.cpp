@@ -133,7 +133,7 @@ void GroupComms::require(std::chrono::milliseconds limit) {
     plan.keeps_parent = parent_->owned_;
     const auto& all = parent_->group().ranks;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const auto own = std::find(group_.ranks.begin(), group_.ranks.end(), all[rank]);
+      const auto own = std::ranges::find(group_.ranks, all[rank]);
       plan.parent.push_back({parent_->owned_->comms[rank], parent_->devices_[rank],
                              own == group_.ranks.end() ? -1 : static_cast<int>(own - group_.ranks.begin())});
     }

@@ -121,8 +121,7 @@ void InFlightOperation::end(VirtualTime now) {
 }
 
 bool InFlightOperation::over() noexcept {
-  return std::all_of(ends_.begin(), ends_.end(),
-                     [this](const auto& end) { return is_barrier() ? end->reached() : end->done(); });
+  return std::ranges::all_of(ends_, [this](const auto& end) { return is_barrier() ? end->reached() : end->done(); });
 }
 
 std::exception_ptr InFlightOperation::failure() const noexcept {

@@ -33,7 +33,7 @@ std::exception_ptr failed_together(const InFlightOperation& operation, const std
 }
 
 bool contains(const std::vector<const GroupComms*>& groups, const GroupComms& comms) {
-  return std::find(groups.begin(), groups.end(), &comms) != groups.end();
+  return std::ranges::find(groups, &comms) != groups.end();
 }
 
 // The memory of a set of dense tensors. overlap() takes time in proportion to the number of added tensors.
@@ -46,10 +46,9 @@ class MemoryRanges {
   }
 
   bool overlap(std::span<const at::Tensor> tensors) const {
-    return std::any_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
+    return std::ranges::any_of(tensors, [this](const at::Tensor& tensor) {
       const auto [begin, end] = range_of(tensor);
-      return std::any_of(ranges_.begin(), ranges_.end(),
-                         [&](const auto& range) { return begin < range.second && range.first < end; });
+      return std::ranges::any_of(ranges_, [&](const auto& range) { return begin < range.second && range.first < end; });
     });
   }
 
@@ -73,8 +72,7 @@ InFlightOperations::InFlightOperations(std::shared_ptr<NcclApi> nccl, exec::Cloc
 std::vector<GroupComms*> InFlightOperations::groups_ready() const {
   std::vector<GroupComms*> groups;
   for (const auto& operation : ready_) {
-    if (std::find(groups.begin(), groups.end(), &operation.comms()) == groups.end())
-      groups.push_back(&operation.comms());
+    if (std::ranges::find(groups, &operation.comms()) == groups.end()) groups.push_back(&operation.comms());
   }
   return groups;
 }
@@ -212,7 +210,7 @@ void InFlightOperations::cancel(const comm::Completion& completion, std::chrono:
     return &operation.completion() == &completion;
   };
   std::erase_if(ready_, is_it);
-  const auto found = std::find_if(launched_.begin(), launched_.end(), is_it);
+  const auto found = std::ranges::find_if(launched_, is_it);
   if (found == launched_.end()) return;
   InFlightOperation operation = std::move(*found);
   launched_.erase(found);

@@ -16,8 +16,8 @@ namespace {
 bool on_device(const at::Tensor& tensor) { return tensor.device().is_cuda(); }
 
 bool on_device(const comm::Operation& call) {
-  return std::any_of(call.inputs.begin(), call.inputs.end(), [](const auto& each) { return on_device(each); }) ||
-         std::any_of(call.outputs.begin(), call.outputs.end(), [](const auto& each) { return on_device(each); });
+  return std::ranges::any_of(call.inputs, [](const auto& each) { return on_device(each); }) ||
+         std::ranges::any_of(call.outputs, [](const auto& each) { return on_device(each); });
 }
 
 void require_on(const comm::Operation& call, c10::Device device, int rank) {

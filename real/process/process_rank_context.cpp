@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <thread>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -26,14 +26,14 @@ ProcessGroups::~ProcessGroups() {
 
 std::string ProcessGroups::unique_name(std::string_view name) const {
   auto unique = name.empty() ? comm::name_of_new_group(names_.size()) : std::string(name);
-  if (std::find(names_.begin(), names_.end(), unique) != names_.end()) comm::refuse_taken_name(unique);
+  if (std::ranges::find(names_, unique) != names_.end()) comm::refuse_taken_name(unique);
   return unique;
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vector<int>& ranks, std::string_view name) {
   comm::check_group_ranks(ranks, size_);
   const auto unique = unique_name(name);
-  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  const auto found = std::ranges::find(ranks, rank_);
   const bool is_member = found != ranks.end();
   services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
@@ -72,7 +72,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
                                                               const std::string& key, const std::vector<int>& ranks) {
   const auto identity = services_.journal.add_group(name, ranks);
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
-  const int rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  const int rank = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
   auto below = services_.connect(store, rank, identity.size());
   wait_until_connected(*store, identity.size());
   const auto backend =
@@ -94,9 +94,7 @@ ProcessRankContext::ProcessRankContext(const LaunchedProcess& process, ProcessGr
       process_(process),
       groups_(groups),
       services_(services) {
-  std::vector<int> ranks(static_cast<std::size_t>(process.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  group_ = Group(groups_.new_group(ranks, "world"));
+  group_ = Group(groups_.new_group(ranks_below(process.size), "world"));
 }
 
 Group ProcessRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {

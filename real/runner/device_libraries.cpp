@@ -35,7 +35,7 @@ bool is_nvidias(std::string_view path) {
       "libcuda.so", "libcudart",   "libcublas", "libcudnn",     "libnccl",  "libnvidia",  "libcusparse", "libcufft",
       "libcurand",  "libcusolver", "libnvrtc",  "libnvJitLink", "libcupti", "libnvshmem", "libcufile"};
   const auto file = path.substr(path.rfind('/') + 1);
-  return std::any_of(kNames.begin(), kNames.end(), [&](auto name) { return file.starts_with(name); });
+  return std::ranges::any_of(kNames, [&](auto name) { return file.starts_with(name); });
 }
 
 }  // namespace

@@ -182,8 +182,7 @@ void BufferCheck::look_at_outputs(const WatchedCall& call) {
     if (buffer.use == WatchedBuffer::Use::output && !buffer.footprint.empty()) written.push_back(&buffer.footprint);
   }
   const auto begin_of = [](const Footprint* each) { return each->bounds().begin; };
-  std::stable_sort(written.begin(), written.end(),
-                   [&](const auto* a, const auto* b) { return begin_of(a) < begin_of(b); });
+  std::ranges::stable_sort(written, [&](const auto* a, const auto* b) { return begin_of(a) < begin_of(b); });
   for (auto each = written.begin(); each != written.end(); ++each) {
     for (auto next = each + 1; next != written.end() && begin_of(*next) < (*each)->bounds().end; ++next) {
       if (!overlap(**each, **next)) continue;

@@ -107,7 +107,7 @@ void collect(const Node* tree, const ByteSpan& bytes, BufferIndex::Which which, 
 
 void sort(std::vector<WatchedBuffer*>& found) {
   if (found.size() < 2) return;
-  std::sort(found.begin(), found.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  std::ranges::sort(found, [](const auto* a, const auto* b) { return a->order < b->order; });
   found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 

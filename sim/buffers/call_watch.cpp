@@ -176,8 +176,8 @@ bool CallWatch::may_move(const comm::Transfer& transfer) {
 
 bool CallWatch::is_unchanged(const comm::Operation& call) {
   const auto* const watched = find(call);
-  return watched == nullptr || std::all_of(checkers_.begin(), checkers_.end(),
-                                           [&](auto* checker) { return checker->is_unchanged(*watched); });
+  return watched == nullptr ||
+         std::ranges::all_of(checkers_, [&](auto* checker) { return checker->is_unchanged(*watched); });
 }
 
 }  // namespace rehearse::sim

@@ -37,7 +37,7 @@ std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) 
     if (tensor.size(d) == 1 || tensor.stride(d) == 0) continue;
     dimensions.push_back({tensor.size(d), tensor.stride(d) * run});
   }
-  std::sort(dimensions.begin(), dimensions.end(), [](const auto& a, const auto& b) { return a.stride > b.stride; });
+  std::ranges::sort(dimensions, [](const auto& a, const auto& b) { return a.stride > b.stride; });
   // Elements that follow each other without gaps are one run.
   while (!dimensions.empty() && dimensions.back().stride == run) {
     run *= dimensions.back().size;
@@ -50,7 +50,7 @@ std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) 
   runs.reserve(count);
   add_runs(bounds.begin, dimensions, 0, run, runs);
   // Sort, because overlapping windows, as unfold() makes them, give runs out of order.
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.begin, b.begin); });
+  std::ranges::sort(runs, [](const auto& a, const auto& b) { return std::less<>{}(a.begin, b.begin); });
   return runs;
 }
 

@@ -77,7 +77,7 @@ bool LoneTraining::is_lone(OfRank rank) {
 }
 
 void LoneTraining::leave_to(checks::RankRemarks& remarks) const {
-  if (std::count_if(ranks_.begin(), ranks_.end(), is_lone) < 2) return;
+  if (std::ranges::count_if(ranks_, is_lone) < 2) return;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto& of = ranks_[i];
     if (!is_lone(of) || remarks.has_checked(static_cast<int>(i))) continue;

@@ -82,7 +82,7 @@ OperatorAccess::OperatorAccess(const c10::OperatorHandle& op) {
   arguments.resize(schema.arguments().size(), Of::nothing);
   resizes = may_resize(name);
   const auto& returns = schema.returns();
-  const bool views = !returns.empty() && std::all_of(returns.begin(), returns.end(), is_view);
+  const bool views = !returns.empty() && std::ranges::all_of(returns, is_view);
   // Operators with the tag inplace_view, such as t_(), squeeze_() and resize_(), change a tensor's sizes, strides or
   // storage. They compute nothing from its elements.
   if (views || looks_at_sizes_only(name) || op.hasTag(at::Tag::inplace_view)) return;

@@ -64,9 +64,8 @@ void SharingCheck::note(const WatchedBuffer& buffer, const WatchedCall& call) {
   auto& use = by_storage_[buffer.storage._unsafe_get_target()];
   if (use == nullptr) use = &uses_.emplace_back(StorageUse{buffer.storage, {}});
   Past latest{call.rank, buffer.writes(), buffer.footprint, call.title, call.where};
-  const auto own = std::find_if(use->past.begin(), use->past.end(), [&](const Past& past) {
-    return past.rank == latest.rank && past.writes == latest.writes;
-  });
+  const auto own = std::ranges::find_if(
+      use->past, [&](const Past& past) { return past.rank == latest.rank && past.writes == latest.writes; });
   if (own != use->past.end()) {
     *own = std::move(latest);
   } else {

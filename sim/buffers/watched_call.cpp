@@ -47,7 +47,7 @@ void add_buffers(const WatchedCall& watched, const comm::Operation& call, const 
   const bool reads = call.root >= 0 && only_reads(call, is_root);
   const Value value = value_of_input(call, is_root);
   const auto is_in = [](const at::Tensor& tensor, const comm::TensorList& list) {
-    return std::any_of(list.begin(), list.end(), [&](const auto& other) { return other.is_same(tensor); });
+    return std::ranges::any_of(list, [&](const auto& other) { return other.is_same(tensor); });
   };
   for (const auto& input : call.inputs) {
     add(watched, input, !reads && is_in(input, call.outputs) ? Use::both : Use::input, value, buffers);
@@ -139,8 +139,7 @@ std::string describe(const CallTitle& title, const exec::CallSite& where) {
 std::string describe(const WatchedBuffer& buffer) {
   const auto& call = *buffer.call;
   const auto* const role = buffer.use == Use::both ? "tensor" : buffer.use == Use::input ? "input" : "output";
-  const auto alike = std::count_if(call.buffers.begin(), call.buffers.end(),
-                                   [&](const auto& other) { return other.use == buffer.use; });
+  const auto alike = std::ranges::count_if(call.buffers, [&](const auto& other) { return other.use == buffer.use; });
   const auto* const article = alike == 1 ? "the" : buffer.use == Use::both ? "a" : "an";
   return fmt::format("{} {} of {}", article, role, describe(call.title, call.where));
 }

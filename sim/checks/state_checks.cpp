@@ -55,7 +55,7 @@ std::string payload_of(const comm::Operation& call) {
 }
 
 const at::Tensor* non_finite_of(const comm::TensorList& tensors) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(), checks::has_non_finite);
+  const auto found = std::ranges::find_if(tensors, checks::has_non_finite);
   return found == tensors.end() ? nullptr : &*found;
 }
 
@@ -131,7 +131,7 @@ void WatchingFabric::cancel(comm::Completion& done) noexcept {
 void WatchingFabric::check_compared(const comm::Transfer& transfer) {
   for (std::size_t index = 0; index < transfer.calls.size(); ++index) {
     const auto& inputs = transfer.calls[index]->inputs;
-    const auto tensor = std::find_if(inputs.begin(), inputs.end(), checks::has_nan);
+    const auto tensor = std::ranges::find_if(inputs, checks::has_nan);
     if (tensor == inputs.end()) continue;
     const auto& call = *transfer.calls[index];
     const int rank = rank_of(transfer, index);

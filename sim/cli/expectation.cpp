@@ -11,8 +11,8 @@ namespace rehearse::cli {
 namespace {
 
 bool all_fired(const Report& report) {
-  return std::all_of(report.faults.begin(), report.faults.end(),
-                     [](const FaultLine& fault) { return fault.why_not.empty() || fault.optional; });
+  return std::ranges::all_of(report.faults,
+                             [](const FaultLine& fault) { return fault.why_not.empty() || fault.optional; });
 }
 
 bool is_test(const sim::Scenario& scenario) { return scenario.expect != Verdict::ok; }
@@ -43,9 +43,7 @@ void tell_unexpected(const sim::Scenario& scenario, const Report& report) {
 int conclude(const sim::Scenario& scenario, const Report& report, Console& console, const std::string& problem) {
   const int code = console.conclude(report, exit_code_of(scenario, report));
   tell_unexpected(scenario, report);
-  if (problem.empty()) return code;
-  Console::error(fmt::format("{}; the files of this run are missing or incomplete\n", problem));
-  return code == 0 ? kExitOutput : code;
+  return Console::code_after(problem, code);
 }
 
 }  // namespace rehearse::cli

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 #include "dumps/dump_files.h"
 #include "dumps/explain_dumps.h"
 #include "record/output_file.h"

@@ -35,7 +35,7 @@ std::string meant_by(const std::filesystem::path& file) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   auto nearest = nearest_spelling(name, names);
   if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
   return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());

@@ -59,7 +59,7 @@ void remove_parts(const std::filesystem::path& folder) noexcept {
   std::vector<std::filesystem::path> parts;
   for (std::filesystem::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
     const auto is_part = [&](const auto& file) { return sim::is_part_of(entry->path(), file); };
-    if (std::any_of(files.begin(), files.end(), is_part)) parts.push_back(entry->path());
+    if (std::ranges::any_of(files, is_part)) parts.push_back(entry->path());
   }
   for (const auto& part : parts) std::filesystem::remove(part, ignored);
 }

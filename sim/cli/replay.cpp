@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -67,11 +66,7 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
   const InterruptibleScope interruptible;
   const Watcher watcher([&](const CrashRecord& crash) {
     console.end_progress();
-    // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
-    const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
-    return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
-                        : report_on_death(scenario, crash),
-                arguments, console);
+    return told(report_on_death(scenario, arguments, crash), arguments, console);
   });
   return told(in_time(arguments, run), arguments, console);
 }

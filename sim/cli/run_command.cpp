@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <csignal>
 #include <optional>
 #include <utility>
 
@@ -68,10 +67,7 @@ int died(sim::Scenario scenario, const Arguments& arguments, OutputFolder& folde
          const CrashRecord& crash, Console& console) {
   folder.keep();
   scenario.output.leave_events_out();
-  // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
-  const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
-  Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
-                          : report_on_death(scenario, crash);
+  Report report = report_on_death(scenario, arguments, crash);
   if (problem.empty()) report.files = sim::files_of(folder.path(), scenario.output);
   report.replay = replay_line(arguments, folder, report);
   const auto failed = problem_of([&] { sim::write_report_files(folder.path(), scenario.output, {report}); });

@@ -3,12 +3,15 @@
 
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
-
 #include <rehearse/sim/compute_model.h>
 
-#include "flop_formulas.h"
-
 namespace rehearse::sim {
+
+// The floating-point operations of one call. A multiplication with an addition counts as two.
+struct Flops {
+  double fixed = 0;
+  double per_point = 0;  // multiplied by the first result's sizes from dimension 2 on (convolutions)
+};
 
 // The cost of one call of an operator. Construct it from the arguments before the call, and pass the results to
 // duration() after the call.

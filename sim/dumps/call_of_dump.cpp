@@ -83,7 +83,7 @@ void fill(const std::vector<DumpedTensor>& from, c10::DeviceType device, comm::T
 // record of such a rank has no outputs, or one output without elements.
 bool is_turned_round(const DumpedCall& entry) {
   const auto stands_for_none = [](const DumpedTensor& tensor) {
-    return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
+    return std::ranges::find(tensor.sizes, 0) != tensor.sizes.end();
   };
   return entry.inputs.size() == 1 && (entry.outputs.size() != 1 || stands_for_none(entry.outputs.front()));
 }

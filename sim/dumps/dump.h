@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,13 @@
 
 // The flight recorder's dump of one rank, as data. Ranks are ranks of the world unless stated otherwise.
 namespace rehearse::sim {
+
+// Dumps cannot be read, or do not belong together. what() names the file and says what is wrong. If a field has a wrong
+// value, what() also says which value would be right.
+class DumpError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct DumpedTensor {
   std::vector<std::int64_t> sizes;
@@ -50,7 +58,7 @@ struct DumpedCall {
 };
 
 inline bool share_a_rank(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::any_of(a.begin(), a.end(), [&b](int rank) { return std::find(b.begin(), b.end(), rank) != b.end(); });
+  return std::ranges::any_of(a, [&b](int rank) { return std::ranges::find(b, rank) != b.end(); });
 }
 
 struct DumpedGroup {
@@ -58,7 +66,7 @@ struct DumpedGroup {
   std::vector<int> ranks;    // in order of rank in the group, ascending as c10d keeps them
   bool is_disputed = false;  // in a recording of a simulation: the same new_group() made another group on other ranks
 
-  bool has(int rank) const { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
+  bool has(int rank) const { return std::ranges::find(ranks, rank) != ranks.end(); }
   bool overlaps(const DumpedGroup& other) const { return share_a_rank(ranks, other.ranks); }
 };
 

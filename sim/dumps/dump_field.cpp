@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 
 namespace rehearse::sim {
 namespace {

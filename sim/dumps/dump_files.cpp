@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <rehearse_internal/sim/input_file.h>
 
-#include "dumps/dump_error.h"
 #include "dumps/dump_field.h"
 #include "dumps/pickle.h"
 #include "dumps/read_dump.h"
@@ -126,9 +125,9 @@ JobsOfFolder jobs_in(const std::filesystem::path& folder) {
   if (error) throw DumpError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   // Logs and other files lie in the folder, too. But if one file is a dump, all files with names like it are dumps.
   const auto has_dump = [](const auto& job) {
-    return std::any_of(job.second.begin(), job.second.end(), [](const NamedFile& file) { return file.is_dump; });
+    return std::ranges::any_of(job.second, [](const NamedFile& file) { return file.is_dump; });
   };
-  if (std::none_of(jobs.begin(), jobs.end(), has_dump)) std::for_each(jobs.begin(), jobs.end(), refuse_if_empty);
+  if (std::ranges::none_of(jobs, has_dump)) std::for_each(jobs.begin(), jobs.end(), refuse_if_empty);
   std::erase_if(jobs, [&](const auto& job) { return !has_dump(job); });
   return jobs;
 }
@@ -155,7 +154,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
     }
     files.push_back(path);
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -192,7 +191,7 @@ std::vector<Dump> read_dumps(const std::vector<std::string>& paths, Stacks& stac
     const auto files = is_folder ? files_in(path) : std::vector<std::filesystem::path>{path};
     for (const auto& file : files) read_file(file, bytes_of(file), stacks, dumps);
   }
-  std::stable_sort(dumps.begin(), dumps.end(), [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(dumps, [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
   refuse_same_ranks(dumps);
   return dumps;
 }

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
-#include "dumps/dump_error.h"
-
 namespace rehearse::sim {
 namespace {
 
@@ -33,8 +31,8 @@ std::set<std::string_view> back_ends_of(const Dump& dump) {
 
 // A recorder belongs to one kind of back end, so two dumps without a common back end recorded different calls.
 void require_one_back_end(const Dump& dump, const Dump& first, const std::set<std::string_view>& of_first) {
-  const bool share_one = std::any_of(dump.calls.begin(), dump.calls.end(),
-                                     [&](const DumpedCall& call) { return of_first.contains(call.backend); });
+  const bool share_one =
+      std::ranges::any_of(dump.calls, [&](const DumpedCall& call) { return of_first.contains(call.backend); });
   if (dump.calls.empty() || dump.file == first.file || share_one) return;
   const auto &own = dump.calls.front(), &other = first.calls.front();
   throw DumpError(fmt::format(
@@ -77,8 +75,7 @@ class Members {
 // and, if they have calls, a common back end. They agree about the members of the default group, and of each group
 // whose name is a hash of its members. `dumps`: at least one.
 void require_one_job(const std::vector<Dump>& dumps) {
-  const auto with_calls =
-      std::find_if(dumps.begin(), dumps.end(), [](const Dump& dump) { return !dump.calls.empty(); });
+  const auto with_calls = std::ranges::find_if(dumps, [](const Dump& dump) { return !dump.calls.empty(); });
   const auto back_ends = with_calls != dumps.end() ? back_ends_of(*with_calls) : std::set<std::string_view>();
   Members members;
   for (const auto& dump : dumps) {

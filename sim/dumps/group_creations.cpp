@@ -52,8 +52,7 @@ PartiesByName parties_of(const DumpedJob& job) {
     for (const auto& group : dump.groups) {
       if (group.name.empty() || group.description == kDefaultGroup) continue;
       auto& of_name = parties[group.name];
-      auto same = std::find_if(of_name.begin(), of_name.end(),
-                               [&](const Party& party) { return is_same(*party.group, group); });
+      auto same = std::ranges::find_if(of_name, [&](const Party& party) { return is_same(*party.group, group); });
       if (same == of_name.end()) same = of_name.insert(of_name.end(), Party{&group, {}});
       same->dumps.push_back(&dump);
     }
@@ -63,9 +62,9 @@ PartiesByName parties_of(const DumpedJob& job) {
 
 // True if a rank of `party` has the group under another name.
 bool has_elsewhere(const Party& party, const DumpedGroup& group) {
-  return std::any_of(party.dumps.begin(), party.dumps.end(), [&](const Dump* dump) {
-    return std::any_of(dump->groups.begin(), dump->groups.end(),
-                       [&](const DumpedGroup& own) { return own.name != group.name && is_same(own, group); });
+  return std::ranges::any_of(party.dumps, [&](const Dump* dump) {
+    return std::ranges::any_of(dump->groups,
+                               [&](const DumpedGroup& own) { return own.name != group.name && is_same(own, group); });
   });
 }
 
@@ -137,15 +136,14 @@ std::vector<int> callers_of(const JobGroup& group) {
 }
 
 bool all_have_whole_dumps(const DumpedJob& job, const JobGroup& group) {
-  return std::all_of(group.identity.ranks.begin(), group.identity.ranks.end(), [&](int rank) {
+  return std::ranges::all_of(group.identity.ranks, [&](int rank) {
     const auto* const dump = job.dump_of(rank);
     return dump != nullptr && dump->whole;
   });
 }
 
 bool waits(const GroupDiagnosis& diagnosis) {
-  return std::any_of(diagnosis.open.begin(), diagnosis.open.end(),
-                     [](const OpenCall& open) { return !open.waits_for.empty(); });
+  return std::ranges::any_of(diagnosis.open, [](const OpenCall& open) { return !open.waits_for.empty(); });
 }
 
 // Adds a remark on two groups of the same ranks if ranks wait on both, and each rank has called on only one of them.

@@ -119,7 +119,7 @@ GroupDiagnosis GroupHistory::diagnose() {
     if (!diagnose_collective(sequence, diagnosis)) break;
   }
   diagnose_messages(diagnosis);
-  std::stable_sort(diagnosis.open.begin(), diagnosis.open.end(), [](const OpenCall& a, const OpenCall& b) {
+  std::ranges::stable_sort(diagnosis.open, [](const OpenCall& a, const OpenCall& b) {
     return std::pair(a.rank, a.call->record_id) < std::pair(b.rank, b.call->record_id);
   });
   return diagnosis;
@@ -163,9 +163,7 @@ bool GroupHistory::diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& di
   }
   if (sent == expected) return false;
   const auto& call = ranks_.front().collectives.at(sequence);
-  diagnosis.imbalance =
-      fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
-                  titled(*call.entries.front(), call.operation()).title, sent, expected);
+  diagnosis.imbalance = {titled(*call.entries.front(), call.operation()).title, sent, expected};
   return true;
 }
 
@@ -188,7 +186,7 @@ void GroupHistory::diagnose_open(std::uint64_t sequence, const std::vector<Made>
     call->second.completed = is_over(call->second, !missing.empty());
     if (call->second.completed) continue;
     const auto of_rank = [global](const OpenCall& open) { return open.rank == global; };
-    if (std::any_of(diagnosis.open.begin(), diagnosis.open.end(), of_rank)) continue;
+    if (std::ranges::any_of(diagnosis.open, of_rank)) continue;
     OpenCall open;
     open.rank = global;
     open.title = comm::title_of(call->second.operation(), sequence, identity_);
@@ -310,7 +308,7 @@ TitledCall GroupHistory::titled(const DumpedCall& call, const comm::Operation& o
 
 template <class Counts>
 std::optional<TitledCall> GroupHistory::last_that(int rank, const Counts& counts) const {
-  const auto found = std::find(identity_.ranks.begin(), identity_.ranks.end(), rank);
+  const auto found = std::ranges::find(identity_.ranks, rank);
   if (found == identity_.ranks.end()) return std::nullopt;
   const auto& own = ranks_[static_cast<std::size_t>(found - identity_.ranks.begin())];
   std::optional<TitledCall> last;

@@ -14,6 +14,7 @@
 #include "comm/agree/mailboxes.h"
 #include "dumps/call_of_dump.h"
 #include "dumps/dumped_job.h"
+#include "report/diagnosis/headline_parts.h"
 
 namespace rehearse::sim {
 
@@ -37,7 +38,7 @@ struct TitledCall {
 // The facts about one group that the dumps show.
 struct GroupDiagnosis {
   std::optional<comm::Mismatch> mismatch;   // the first of the group; later ones follow from it
-  std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none
+  std::optional<Imbalance> imbalance;       // an all-to-all whose splits cannot fit
   std::map<int, TitledCall> sides;          // each rank's call in the mismatch or imbalance
   std::vector<OpenCall> open;               // each rank's first open collective, and its open messages
   std::vector<std::string> never_received;  // completed sends for which no rank made a receive

@@ -6,15 +6,8 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-#include <rehearse_internal/formatting/rank_list.h>
-
-#include "report/diagnosis/standstill.h"
-
 namespace rehearse::sim {
 namespace {
-
-constexpr std::size_t kLastCallsShown = 2;  // at most this many different last calls
 
 std::int64_t time_of(const GroupDiagnosis& diagnosis) {
   auto first = std::numeric_limits<std::int64_t>::max();
@@ -36,12 +29,12 @@ JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(jo
       if (open.call->record_id < first->call->record_id) first = &open;
     }
   }
-  std::stable_sort(mismatches_.begin(), mismatches_.end(),
-                   [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
+  std::ranges::stable_sort(mismatches_,
+                           [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
   if (!mismatches_.empty()) stand_in_calls_of(*mismatches_.front());
   creations_ = diagnose_creations(job, diagnoses_);
   find_unknown();
-  find_verdict();
+  result_ = diagnose();
 }
 
 // The ranks stand in their calls of the mismatch, although they may have made other calls before and not waited.
@@ -59,53 +52,37 @@ void JobDiagnosis::find_unknown() {
       for (const int rank : open.waits_for) {
         if (!open.unknown) known.insert(rank);
         const bool has_dump = job_.dump_of(rank) != nullptr;
-        if (open.unknown) unknown_[rank] = has_dump ? "had dropped its calls of that group" : "left no dump";
+        if (open.unknown) unknown_[rank] = has_dump ? Unknown::calls_dropped : Unknown::no_dump;
       }
     }
   }
   for (const int rank : known) unknown_.erase(rank);
 }
 
-void JobDiagnosis::find_verdict() {
-  if (creations_.mismatch) {
-    verdict_ = Verdict::mismatch;
-    headline_.text = comm::to_string(*creations_.mismatch);
-  } else if (!mismatches_.empty()) {
-    verdict_ = Verdict::mismatch;
-    headline_.text = comm::to_string(*mismatches_.front()->mismatch);
-  } else if (const auto uneven =
-                 std::find_if(diagnoses_.begin(), diagnoses_.end(),
-                              [](const GroupDiagnosis& diagnosis) { return !diagnosis.imbalance.empty(); });
-             uneven != diagnoses_.end()) {
-    verdict_ = Verdict::mismatch;
-    headline_.text = uneven->imbalance;
-  } else if (stands_in_.empty()) {
-    const auto without = job_.without_dump();
-    headline_.text = fmt::format("{}all {} calls in the dumps are complete",
-                                 without.empty() ? "" : "as far as is known, ", job_.calls());
-    if (!without.empty())
-      headline_.text += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
-  } else {
-    const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
-    std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? describe_waits() : describe_stalled();
-  }
+Diagnosis JobDiagnosis::diagnose() const {
+  if (creations_.mismatch) return {Verdict::mismatch, {comm::to_string(*creations_.mismatch)}};
+  if (!mismatches_.empty()) return {Verdict::mismatch, {comm::to_string(*mismatches_.front()->mismatch)}};
+  const auto uneven =
+      std::ranges::find_if(diagnoses_, [](const GroupDiagnosis& diagnosis) { return diagnosis.imbalance.has_value(); });
+  if (uneven != diagnoses_.end()) return {Verdict::mismatch, {imbalance_text(*uneven->imbalance)}};
+  if (stands_in_.empty()) return {Verdict::ok, {all_complete(job_.calls(), job_.without_dump())}};
+  const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
+  return std::ranges::any_of(stands_in_, waits) ? diagnose_waits() : diagnose_stalled();
 }
 
-void JobDiagnosis::describe_waits() {
+Diagnosis JobDiagnosis::diagnose_waits() const {
   Standstill all(job_.ranks(), {}, OtherRanks::not_come, unknown_);
   for (const auto& diagnosis : diagnoses_) {
     for (const auto& open : diagnosis.open)
       all.add({open.rank, open.title, open.waits_for, stacks_.place(open.call->stack)});
   }
-  auto diagnosis = all.diagnose();
-  verdict_ = Verdict::deadlock;
-  headline_ = std::move(diagnosis.headline);
-  headline_.text += last_calls(awaited());
-  wait_cycle_ = std::move(diagnosis.wait_cycle);
+  auto found = all.diagnose();
+  found.headline.text += last_calls_text(last_calls_of_awaited());
+  return {Verdict::deadlock, std::move(found.headline), std::move(found.wait_cycle)};
 }
 
 // The ranks that have a dump and wait in no call, and for which others wait.
-std::vector<int> JobDiagnosis::awaited() const {
+std::vector<LastCall> JobDiagnosis::last_calls_of_awaited() const {
   std::set<int> ranks;
   for (const auto& diagnosis : diagnoses_) {
     for (const auto& open : diagnosis.open) {
@@ -114,73 +91,45 @@ std::vector<int> JobDiagnosis::awaited() const {
       }
     }
   }
-  return {ranks.begin(), ranks.end()};
-}
-
-// For example "; rank 3 called last: allreduce #6 on group "0:default_pg" at train.py:41 in step".
-std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
-  std::vector<std::pair<std::string, std::vector<int>>> told;
+  std::vector<LastCall> calls;
   for (const int rank : ranks) {
     const auto last = this->last(rank);
-    const auto place = last ? stacks_.place(last->call->stack).at() : "";
-    const auto what = last ? fmt::format("called last: {}{}", last->title, place) : "called nothing";
-    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == what; });
-    if (same != told.end()) {
-      same->second.push_back(rank);
-    } else {
-      told.push_back({what, {rank}});
-    }
+    calls.push_back(last ? LastCall{rank, last->title, stacks_.place(last->call->stack)} : LastCall{rank, "", {}});
   }
-  std::string text;
-  for (std::size_t i = 0; i < std::min(told.size(), kLastCallsShown); ++i)
-    text += fmt::format("; {} {}", describe_ranks(told[i].second), told[i].first);
-  return text + (told.size() > kLastCallsShown ? fmt::format("; and {} more", told.size() - kLastCallsShown) : "");
+  return calls;
 }
 
-// Finds two calls on two groups that two ranks made in different orders. On each rank's device the later call waits
-// until the earlier one ends, so neither can end. Call this only if all ranks made both calls. Empty: there are none.
-std::string JobDiagnosis::crossed_groups() const {
+// Call this only if all ranks made both calls. Nothing: there are no such calls.
+std::optional<CrossedCalls> JobDiagnosis::crossed_groups() const {
   std::map<std::pair<std::string, std::string>, int> orders;  // two calls, and a rank that made them in this order
   for (const auto& [rank, first] : stands_in_) {
     std::vector<const OpenCall*> calls;
     for (const auto& diagnosis : diagnoses_) {
-      const auto own = std::find_if(diagnosis.open.begin(), diagnosis.open.end(),
-                                    [rank = rank](const OpenCall& open) { return open.rank == rank; });
+      const auto own =
+          std::ranges::find_if(diagnosis.open, [rank = rank](const OpenCall& open) { return open.rank == rank; });
       if (own != diagnosis.open.end()) calls.push_back(&*own);
     }
-    std::sort(calls.begin(), calls.end(),
-              [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
+    std::ranges::sort(calls,
+                      [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
     for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
       const auto &one = calls[i]->title, &next = calls[i + 1]->title;
-      if (const auto other = orders.find({next, one}); other != orders.end()) {
-        return fmt::format(
-            "rank {} called {} before {}, and rank {} after it: all ranks called both with the same arguments, and "
-            "neither has ended; make calls on several groups in the same order on all ranks",
-            other->second, next, one, rank);
-      }
+      if (const auto other = orders.find({next, one}); other != orders.end())
+        return CrossedCalls{other->second, rank, next, one};
       orders.try_emplace({one, next}, rank);
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 // Tells about the ranks that wait in the same call as the lowest rank that waits.
-void JobDiagnosis::describe_stalled() {
-  if (headline_.text = crossed_groups(); !headline_.text.empty()) {
-    verdict_ = Verdict::deadlock;
-    return;
-  }
+Diagnosis JobDiagnosis::diagnose_stalled() const {
+  if (const auto calls = crossed_groups()) return {Verdict::deadlock, crossed(*calls)};
   const auto& first = *stands_in_.begin()->second;
   std::vector<int> ranks;
   for (const auto& [rank, open] : stands_in_) {
     if (open->title == first.title) ranks.push_back(rank);
   }
-  const auto place = stacks_.place(first.call->stack).at();
-  verdict_ = Verdict::timeout;
-  headline_.text = fmt::format(
-      "{}{}: all its ranks called it{}, and on {} it has not ended; the fault probably "
-      "lies below the calls (network, device, driver)",
-      first.title, place, first.seen ? " alike" : "", describe_ranks(ranks));
+  return {Verdict::timeout, never_ended(ranks, first.title, stacks_.place(first.call->stack), first.seen)};
 }
 
 const OpenCall* JobDiagnosis::stands_in(int rank) const {

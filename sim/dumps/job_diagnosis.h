@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/job/verdict.h>
-
 #include "dumps/dumped_job.h"
 #include "dumps/group_creations.h"
 #include "dumps/group_history.h"
 #include "dumps/stacks.h"
-#include "report/ranks/cause_text.h"
+#include "report/diagnosis/diagnosis.h"
+#include "report/diagnosis/headline_parts.h"
+#include "report/diagnosis/standstill.h"
 
 namespace rehearse::sim {
 
@@ -23,9 +23,7 @@ class JobDiagnosis {
  public:
   JobDiagnosis(const DumpedJob& job, const Stacks& stacks);
 
-  Verdict verdict() const noexcept { return verdict_; }
-  const CauseText& headline() const noexcept { return headline_; }
-  const std::vector<std::string>& wait_cycle() const noexcept { return wait_cycle_; }
+  const Diagnosis& result() const noexcept { return result_; }
 
   // The groups with mismatches, ordered by the time of the mismatch.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
@@ -37,7 +35,7 @@ class JobDiagnosis {
   // it waits in none.
   const OpenCall* stands_in(int rank) const;
   // Others wait for these ranks, but no dump says whether the ranks came. For each rank, the reason why none does.
-  const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
+  const std::map<int, Unknown>& unknown() const noexcept { return unknown_; }
 
   // The rank's last call on any group, and its last completed call; nothing: the dump has none.
   std::optional<TitledCall> last(int rank) const;
@@ -46,12 +44,11 @@ class JobDiagnosis {
  private:
   void stand_in_calls_of(const GroupDiagnosis& mismatch);
   void find_unknown();
-  void find_verdict();
-  void describe_waits();
-  void describe_stalled();
-  std::string crossed_groups() const;
-  std::string last_calls(const std::vector<int>& ranks) const;
-  std::vector<int> awaited() const;
+  Diagnosis diagnose() const;
+  Diagnosis diagnose_waits() const;
+  Diagnosis diagnose_stalled() const;
+  std::optional<CrossedCalls> crossed_groups() const;
+  std::vector<LastCall> last_calls_of_awaited() const;
   template <class Ask>
   std::optional<TitledCall> latest(const Ask& ask) const;
 
@@ -61,11 +58,9 @@ class JobDiagnosis {
   std::list<GroupDiagnosis> diagnoses_;
   CreationDiagnosis creations_;
   std::map<int, const OpenCall*> stands_in_;
-  std::map<int, std::string> unknown_;
+  std::map<int, Unknown> unknown_;
   std::vector<const GroupDiagnosis*> mismatches_;
-  Verdict verdict_ = Verdict::ok;
-  CauseText headline_;
-  std::vector<std::string> wait_cycle_;
+  Diagnosis result_;
 };
 
 }  // namespace rehearse::sim

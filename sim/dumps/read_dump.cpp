@@ -13,7 +13,6 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/group_arguments.h"
-#include "dumps/dump_error.h"
 
 namespace rehearse::sim {
 namespace {
@@ -93,8 +92,8 @@ void read_status(const Field& whole, Dump& dump) {
 // Finds out whether the dump lacks calls: the recorder keeps only the latest ones, and a dump may be limited to calls
 // that are not complete.
 void settle(Dump& dump) {
-  std::stable_sort(dump.calls.begin(), dump.calls.end(),
-                   [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
+  std::ranges::stable_sort(dump.calls,
+                           [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
   std::map<std::int64_t, std::int64_t> last;  // by group
   for (std::size_t i = 0; i < dump.calls.size(); ++i) {
     const auto& call = dump.calls[i];
@@ -125,7 +124,7 @@ void read_calls(const Field& entries, Dump& dump, Stacks& stacks) {
 }  // namespace
 
 const DumpedGroup* Dump::group_called(const std::string& name) const {
-  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.name == name; });
+  const auto found = std::ranges::find_if(groups, [&](const auto& group) { return group.name == name; });
   return found == groups.end() ? nullptr : &*found;
 }
 
@@ -182,8 +181,7 @@ std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups,
     };
     std::size_t number = 0;
     std::string name = groups[i].name;
-    while (std::any_of(given[name].begin(), given[name].end(), is_taken_by))
-      name = comm::numbered_name(groups[i].name, ++number);
+    while (std::ranges::any_of(given[name], is_taken_by)) name = comm::numbered_name(groups[i].name, ++number);
     for (const auto other : given[name])
       REHEARSE_CHECK(!share_a_rank(makers[i], makers[other]), name);  // else a rank would have two groups of one name
     given[name].push_back(i);
@@ -225,7 +223,7 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     dump.rank = static_cast<int>(dumps.size());
     dump.version = version;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (std::find(makers[i].begin(), makers[i].end(), dump.rank) == makers[i].end()) continue;
+      if (std::ranges::find(makers[i], dump.rank) == makers[i].end()) continue;
       dump.groups.push_back(groups[i]);
     }
     read_calls(entries, dump, stacks);

@@ -46,7 +46,7 @@ std::size_t Stacks::add(Frames frames) {
 Place Stacks::place(std::size_t stack) const {
   const auto& all = stacks_[stack];
   if (all.empty()) return {};
-  const auto own = std::find_if_not(all.begin(), all.end(), is_of_libraries);
+  const auto own = std::ranges::find_if_not(all, is_of_libraries);
   return exec::place_of(own == all.end() ? all.front() : *own);
 }
 

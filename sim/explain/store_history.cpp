@@ -91,7 +91,7 @@ std::size_t likeness(const std::string& a, const std::string& b) {
 // Short texts and numbers appear as they are; other values as their size.
 std::string readable(std::string_view value) {
   constexpr std::size_t kLong = 32;
-  const bool is_text = std::all_of(value.begin(), value.end(), [](char each) { return each >= ' ' && each <= '~'; });
+  const bool is_text = std::ranges::all_of(value, [](char each) { return each >= ' ' && each <= '~'; });
   if (!is_text || value.size() > kLong) return fmt::format("{} bytes", value.size());
   return std::string(value);
 }
@@ -166,7 +166,7 @@ std::string StoreHistory::of_other_name(const char* verb, const std::string& key
 std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);
-  const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
+  const auto found = std::ranges::find_if(answers, [](const auto& each) { return each.second.there; });
   // If no rank found a key here, ignore changes by `rank` itself: a rank may well set a key that it did not find.
   const auto* const set = set_since(own.key, own.number, found == answers.end() ? rank : -1);
   if (found == answers.end() && set == nullptr) return "";

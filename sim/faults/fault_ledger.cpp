@@ -6,14 +6,159 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/restart.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/fault_firings.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "faults/text/fault_fields.h"
 
 namespace rehearse::sim {
 namespace {
+
+// Explains a world's faults after a run: where each has fired, and why it has not fired where it should have. The
+// constructor's arguments must outlive it.
+class WhyNot {
+ public:
+  using Groups = std::vector<comm::EventLog::Group>;
+
+  // `groups`: all groups of the run.
+  WhyNot(const std::vector<FaultPlan>& plans, const CallsMade& made, int ranks, const exec::RunOutcome& outcome,
+         const Groups& groups)
+      : plans_(plans), made_(made), ranks_(ranks), outcome_(outcome), groups_(groups) {}
+
+  // One line for each fault, in order.
+  std::vector<FaultLine> lines() const;
+
+ private:
+  std::vector<int> missed(const FaultPlan& plan) const;
+  std::string why_not(const FaultPlan& plan) const;
+  std::string nearly(const FaultPlan& plan, int rank) const;
+  bool has_fired(std::size_t number) const { return plans_[number - 1].line.times > 0; }
+  std::string why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const;
+  std::string describe(const std::vector<int>& ranks) const;
+
+  const std::vector<FaultPlan>& plans_;
+  const CallsMade& made_;
+  const int ranks_;
+  const exec::RunOutcome& outcome_;
+  const Groups& groups_;
+};
+
+std::vector<FaultLine> WhyNot::lines() const {
+  std::vector<FaultLine> lines;
+  for (const auto& plan : plans_) {
+    lines.push_back(plan.line);
+    const bool of_world = traits_of(plan.fault->verb).of_world;
+    if (of_world && plan.line.times > 0) {
+      lines.back().why_not.clear();
+    } else if (!of_world || plan.line.why_not.empty()) {
+      lines.back().why_not = why_not(plan);
+    }
+  }
+  return lines;
+}
+
+// The target ranks on which the fault has not fired. For a fault that names no ranks, or has a probability: none if it
+// has fired at all. If a fault that names no ranks never fired: the ranks that made a call of its kind, or all ranks if
+// no rank did.
+std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
+  const Fault& fault = *plan.fault;
+  std::vector<int> ranks, callers;
+  const bool any = plan.line.times > 0;
+  if (any && (fault.p < 1 || fault.ranks.empty())) return ranks;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto target = plan.targets.find(rank);
+    const bool is_known = target != plan.targets.end();
+    if (!is_of(fault, rank) || (is_known && target->second.fired > 0)) continue;
+    ranks.push_back(rank);
+    if (is_known && target->second.nearly.calls() > 0) callers.push_back(rank);
+  }
+  return fault.ranks.empty() && !callers.empty() ? callers : ranks;
+}
+
+// For example "no call fitted; rank 3 made 4 calls". If the fault has fired on other ranks, or if ranks have different
+// reasons, each reason begins with its ranks: "on ranks 1-2: no call fitted; ...".
+std::string WhyNot::why_not(const FaultPlan& plan) const {
+  constexpr std::size_t kReasonsShown = 3;
+  std::vector<std::pair<std::string, std::vector<int>>> reasons;
+  std::vector<int> others;
+  for (const int rank : missed(plan)) {
+    const auto reason = nearly(plan, rank);
+    const auto known = std::ranges::find_if(reasons, [&](const auto& r) { return r.first == reason; });
+    if (known != reasons.end()) {
+      known->second.push_back(rank);
+    } else if (reasons.size() < kReasonsShown) {
+      reasons.push_back({reason, {rank}});
+    } else {
+      others.push_back(rank);
+    }
+  }
+  if (!others.empty()) reasons.push_back({"", std::move(others)});
+  const bool of_all = plan.line.times == 0 && reasons.size() == 1;
+  std::string text;
+  for (const auto& [reason, ranks] : reasons) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", of_all ? "" : fmt::format("on {}: ", describe_ranks(ranks)),
+                        reason.empty() ? why_not_on(ranks, plan) : reason);
+  }
+  return text;
+}
+
+// What is known about this rank in particular; empty: nothing.
+std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
+  const Fault& fault = *plan.fault;
+  const bool came_into_question = !fault.on || has_fired(*fault.on);
+  if (!came_into_question || plan.drawn > 0) return "";
+  const auto target = plan.targets.find(rank);
+  return (target == plan.targets.end() ? NearMisses() : target->second.nearly).text(fault, rank, groups_);
+}
+
+// The reason for ranks about which nothing more is known.
+std::string WhyNot::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const {
+  const Fault& fault = *plan.fault;
+  if (fault.on && !has_fired(*fault.on)) return fmt::format("fault#{} did not fire", *fault.on);
+  if (traits_of(fault.verb).of_memory && plan.drawn == 0) {
+    return fmt::format("{} made no such allocation after it was due", describe(ranks));
+  }
+  if (traits_of(fault.verb).of_ended) {
+    return outcome_.end_time < *due(fault, plans_) ? fmt::format("the run ended at {}", format_time(outcome_.end_time))
+                                                   : "the rank was still running";
+  }
+  if (needs_no_call(fault)) {
+    return fmt::format("the run ended at {}, or the rank before", format_time(outcome_.end_time));
+  }
+  if (plan.drawn > 0) {
+    return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
+  }
+  const auto callee = callee_of(fault);
+  const auto& made = callee == Callee::store ? made_.store_calls : callee == Callee::disk ? made_.writes : made_.calls;
+  std::uint64_t calls = 0, of_kind = 0;
+  for (const int rank : ranks) {
+    const auto count = made.find(rank);
+    calls += count == made.end() ? 0 : count->second;
+    const auto target = plan.targets.find(rank);
+    of_kind += target == plan.targets.end() ? 0 : target->second.nearly.calls();
+  }
+  const auto plural = calls == 1 ? "" : "s";
+  if (callee == Callee::disk) {
+    return fmt::format("no write fitted; {} made {} write{} in {} scratch folder{}", describe(ranks), calls, plural,
+                       ranks.size() == 1 ? "its" : "their", ranks.size() == 1 ? "" : "s");
+  }
+  const bool of_store = callee == Callee::store;
+  auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, plural,
+                          of_store ? " of the store" : "");
+  const auto& point = fault.at ? fault.at : fault.call;
+  const bool of_some = !fault.group.empty() || !fault.label.empty();
+  if (of_store || of_some || !point || point->op.empty() || calls == of_kind) return text;
+  return fmt::format("{}, {} of kind {}", text, of_kind == 0 ? "none" : std::to_string(of_kind), point->op);
+}
+
+std::string WhyNot::describe(const std::vector<int>& ranks) const {
+  const auto all = static_cast<std::size_t>(ranks_);
+  return all > 1 && ranks.size() == all ? "all ranks" : describe_ranks(ranks);
+}
 
 constexpr std::size_t kFiringsKept = 8;
 
@@ -109,7 +254,7 @@ bool FaultLedger::leads_to_restart(std::size_t index) const {
 
 bool FaultLedger::may_begin_again(int rank) const {
   if (exec::is_to_begin_again(executor_, rank)) return true;
-  return std::any_of(plans_.begin(), plans_.end(), [&](const FaultPlan& plan) {
+  return std::ranges::any_of(plans_, [&](const FaultPlan& plan) {
     const Fault& fault = *plan.fault;
     return traits_of(fault.verb).of_ended && is_of(fault, rank) && fault.on && plans_[*fault.on - 1].line.times == 0;
   });
@@ -150,6 +295,11 @@ void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
     const Fault& fault = *plans_[other].fault;
     if (fault.on == number && needs_no_call(fault)) arm(other, *due(fault, plans_));
   }
+}
+
+std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome,
+                                          const std::vector<comm::EventLog::Group>& groups) const {
+  return WhyNot(plans_, made_, executor_.options().ranks, outcome, groups).lines();
 }
 
 }  // namespace rehearse::sim

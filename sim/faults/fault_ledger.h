@@ -3,18 +3,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <rehearse/comm/event_log.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
 #include <rehearse_internal/exec/executor.h>
 
 #include "fault_plan.h"
-#include "why_not.h"
 
 namespace rehearse::sim {
+
+// How many calls of each kind every rank made.
+struct CallsMade {
+  using OfRanks = std::map<int, std::uint64_t>;
+  OfRanks calls, store_calls, writes;
+};
 
 // The faults of a world: which may fire now, which have fired, and why the others have not. The constructor's arguments
 // must outlive it.
@@ -54,9 +61,7 @@ class FaultLedger {
   std::uint64_t hash() const { return hash_of(plans_); }
 
   // Call this after the run. `groups` holds all groups of the run.
-  std::vector<FaultLine> lines(const exec::RunOutcome& outcome, const WhyNot::Groups& groups) const {
-    return WhyNot(plans_, made_, executor_.options().ranks, outcome, groups).lines();
-  }
+  std::vector<FaultLine> lines(const exec::RunOutcome& outcome, const std::vector<comm::EventLog::Group>& groups) const;
 
  private:
   class InjectTimer;

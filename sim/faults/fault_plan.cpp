@@ -42,10 +42,10 @@ std::string about_group(const std::string& name, int rank, const std::vector<com
   std::vector<std::string> names;
   const comm::EventLog::Group* other = nullptr;
   for (const auto& group : groups) {
-    const bool is_member = std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    const bool is_member = std::ranges::find(group.ranks, rank) != group.ranks.end();
     if (group.name == name && is_member) return "";
     if (group.name == name) other = &group;
-    if (std::find(names.begin(), names.end(), group.name) == names.end()) names.push_back(group.name);
+    if (std::ranges::find(names, group.name) == names.end()) names.push_back(group.name);
   }
   if (other != nullptr) return fmt::format("group \"{}\" is of {}", name, describe_ranks(other->ranks));
   return fmt::format("there is no group \"{}\"; there {} {}", name, names.size() == 1 ? "is" : "are", listed(names));
@@ -132,7 +132,7 @@ std::string NearMisses::about_number(const Fault& fault) const {
 }
 
 bool is_of(const Fault& fault, int rank) {
-  return fault.ranks.empty() || std::find(fault.ranks.begin(), fault.ranks.end(), rank) != fault.ranks.end();
+  return fault.ranks.empty() || std::ranges::find(fault.ranks, rank) != fault.ranks.end();
 }
 
 bool needs_no_call(const Fault& fault) {

@@ -280,7 +280,7 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;
-    if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
+    if (std::ranges::find(ranks, lost) == ranks.end()) continue;
     const bool was_there = intercepted.group.id < loss.groups;
     const auto fail = [&](const std::string& why) {
       const auto text = fmt::format("{} {}", title_of(intercepted.call, intercepted.sequence, intercepted.group), why);

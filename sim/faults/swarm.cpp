@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/job/parameter_text.h>
 
 #include "faults/text/fault_fields.h"
@@ -69,11 +70,7 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
   fault.optional = true;
   const bool is_side = traits_of(family.verb).of_sides && !family.ranks.empty();
   if (!is_side) {
-    auto among = family.ranks;
-    if (among.empty()) {
-      among.resize(static_cast<std::size_t>(ranks));
-      std::iota(among.begin(), among.end(), 0);
-    }
+    const auto among = family.ranks.empty() ? ranks_below(ranks) : family.ranks;
     fault.ranks = {among[below(among.size(), decisions)]};
   }
   // A family may name a call of the store, or a write, without its number (`crash call=set`). Such a fault would always

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <rehearse/rehearse.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/signal_io.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/sim/chrome_trace.h>
 #include <rehearse_internal/sim/determinism.h>
 #include <rehearse_internal/sim/run_log.h>
+#include <signal.h>
+#include <unistd.h>
 
-#include "death_note.h"
 #include "rank_assertions.h"
 #include "run/attempt.h"
 #include "run/run_files.h"
@@ -31,6 +36,66 @@
 
 namespace rehearse {
 namespace {
+
+// A signal that ends the process (a fault, abort()) prevents the report. While a DeathNote exists, such a signal writes
+// one line to stderr: which check, seed and rank were running, and how to run the check again. Then the signal takes
+// its usual effect.
+//
+// If several notes exist, the newest one counts.
+class DeathNote {
+ public:
+  // `command` runs the check again: "REHEARSE_SEED=0x1a ./my_test --gtest_filter=Suite.Test".
+  DeathNote(const std::string& check, std::uint64_t seed, const std::string& command);
+  DeathNote(const DeathNote&) = delete;
+  DeathNote& operator=(const DeathNote&) = delete;
+  ~DeathNote();
+
+ private:
+  static constexpr std::array kSignals = {SIGSEGV, SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL};
+  static void on_signal(int signal, siginfo_t* info, void* context);
+
+  static DeathNote* g_living;
+  DeathNote* const outer_;
+  std::string before_rank_, after_rank_;  // the parts of the line
+  std::array<struct sigaction, kSignals.size()> previous_{};
+};
+
+void write(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
+
+DeathNote* DeathNote::g_living = nullptr;
+
+DeathNote::DeathNote(const std::string& check, std::uint64_t seed, const std::string& command)
+    : outer_(g_living),
+      before_rank_("rehearse: a fatal signal on "),
+      after_rank_(fmt::format(" ended {}, seed {}; again: {}\n", check, seed, command)) {
+  g_living = this;
+  struct sigaction action{};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &previous_[i]);
+}
+
+DeathNote::~DeathNote() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+  g_living = outer_;
+}
+
+// Calls only functions that are safe in a signal handler.
+void DeathNote::on_signal(int signal, siginfo_t* info, void*) {
+  DeathNote& note = *g_living;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &note.previous_[i], nullptr);
+  write(note.before_rank_);
+  if (const int rank = exec::rank_of_thread().rank; rank >= 0) {
+    char number[16];
+    const auto end = std::to_chars(number, number + sizeof number, rank).ptr;
+    write("rank ");
+    write({number, static_cast<std::size_t>(end - number)});
+  } else {
+    write("no rank");
+  }
+  write(note.after_rank_);
+  if (info->si_code <= 0) ::raise(signal);  // another process or thread sent it; a fault would repeat by itself
+}
 
 class ReplayNote final : public ::testing::EmptyTestEventListener {
  public:

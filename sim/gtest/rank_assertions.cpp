@@ -69,7 +69,7 @@ void RankAssertions::take(const ::testing::TestPartResult& result) {
 }
 
 bool RankAssertions::failed() const noexcept {
-  return std::any_of(found_.begin(), found_.end(), [](const auto& result) { return result.failed(); });
+  return std::ranges::any_of(found_, [](const auto& result) { return result.failed(); });
 }
 
 void RankAssertions::forward(std::string_view footer) const {

@@ -53,7 +53,7 @@ Environment read_environment(const std::function<const char*(const char* name)>&
 }
 
 bool Environment::gives(std::string_view variable) const {
-  return std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first->variable == variable; });
+  return std::ranges::any_of(given, [&](const auto& each) { return each.first->variable == variable; });
 }
 
 }  // namespace rehearse

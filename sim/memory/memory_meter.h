@@ -19,9 +19,8 @@ namespace rehearse::sim {
 // CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
 // on a device, and takes nothing.
 //
-// A world has at most one meter, and finds it by exec::WorldLocal<MemoryMeter>. The constructor calls begin_counting().
-// Tensors may outlive the meter. Construct, use and destroy the meter on the executor's thread;
-// nothing blocks.
+// A world has at most one meter, and finds it by exec::WorldLocal<MemoryMeter>. Tensors may outlive the meter.
+// Construct, use and destroy the meter on the executor's thread; nothing blocks.
 class MemoryMeter {
  public:
   // `limit`: the bytes that each rank has; 0: no limit. `call_sites`: record where allocations are made (slow: one
@@ -35,7 +34,8 @@ class MemoryMeter {
   // allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
-  // Call this when the rank restarts. The account of its new incarnation starts at zero (see forget_taken()).
+  // Call this when the rank restarts. The account of its new incarnation starts at zero, and no account contains the
+  // memory that nobody has freed yet.
   void begin_again(int rank);
 
   // By rank.

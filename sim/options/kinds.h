@@ -131,7 +131,7 @@ auto text(Field field) {
       [](const std::filesystem::path& value) { return value.string(); });
   value.set = [set = value.set](auto& target, std::string_view text, Spelling spelling) {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-    if (std::none_of(text.begin(), text.end(), is_control)) return set(target, text, spelling);
+    if (std::ranges::none_of(text, is_control)) return set(target, text, spelling);
     return std::string("; it takes a text without line ends and other control characters");
   };
   return value;

@@ -11,6 +11,9 @@
 
 namespace rehearse::sim {
 
+// A call as its fingerprint. Sends and receives also have peer and tag: "send(float32[2], cpu) to rank 1 with tag 0".
+std::string call_text(std::string fingerprint, const comm::Signature& kind, const comm::Event& event);
+
 // A communication call in a form that is equal in every mode: without times and devices.
 struct ListedCall {
   int rank = -1;

@@ -204,7 +204,7 @@ std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunP
 
 std::uint64_t choices_of_fibers(const RunPath& path) {
   const auto is_of_fibers = [](const Decision& decision) { return decision.kind == ChoiceKind::next_fiber; };
-  return static_cast<std::uint64_t>(std::count_if(path.decisions.begin(), path.decisions.end(), is_of_fibers));
+  return static_cast<std::uint64_t>(std::ranges::count_if(path.decisions, is_of_fibers));
 }
 
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {

@@ -5,7 +5,7 @@
 #include <rehearse/comm/event_log.h>
 #include <rehearse_internal/sim/determinism.h>
 
-#include "record/call_text.h"
+#include "record/call_list.h"
 
 namespace rehearse::sim {
 

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ostream>
 
 #include <fmt/format.h>
-
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/build_id.h>
 #include <rehearse_internal/hash/fnv1a.h>
+#include <rehearse_internal/sim/input_file.h>
+
+#include "output_file.h"
 
 namespace rehearse::sim {
 namespace {
@@ -182,6 +186,28 @@ RunLog parse_run_log(std::string_view bytes, const std::string& name) {
   }
   if (complete) throw RunLogError(fmt::format("{}: is damaged in its {}", name, part));
   throw RunLogError(fmt::format("{}: is cut off after {} bytes, in its {}", name, bytes.size(), part));
+}
+
+void write_run_log(const std::filesystem::path& file, const RunLog& log) {
+  const std::string bytes = run_log_bytes(log);
+  try {
+    write_file(file, [&](std::ostream& out) { out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())); });
+  } catch (const OutputError& error) {
+    throw RunLogError(error.what());
+  }
+}
+
+RunLog read_run_log(const std::filesystem::path& file) {
+  try {
+    return parse_run_log(read_input(file, "run log", run_log_bytes_most), file.string());
+  } catch (const InputError& error) {
+    throw RunLogError(error.what());
+  }
+}
+
+std::string executable_build_id() {
+  const std::string id = exec::executable_build_id();
+  return id.empty() ? "none" : id;
 }
 
 }  // namespace rehearse::sim

@@ -60,8 +60,7 @@ OutputOptions OutputOptions::only(std::string_view file) {
 
 bool OutputOptions::wants(std::string_view file) const {
   if (const auto said = files.find(file); said != files.end()) return said->second;
-  const auto row =
-      std::find_if(kReportFiles.begin(), kReportFiles.end(), [&](const auto& each) { return each.key == file; });
+  const auto row = std::ranges::find_if(kReportFiles, [&](const auto& each) { return each.key == file; });
   return row == kReportFiles.end() || row->written == Written::always;
 }
 
@@ -72,8 +71,9 @@ void OutputOptions::want_what_modes_share() {
 }
 
 bool OutputOptions::needs_all_events() const {
-  return all_events && std::any_of(kReportFiles.begin(), kReportFiles.end(),
-                                   [&](const auto& file) { return file.events != Events::none && wants(file.key); });
+  return all_events && std::ranges::any_of(kReportFiles, [&](const auto& file) {
+           return file.events != Events::none && wants(file.key);
+         });
 }
 
 void OutputOptions::leave_events_out() {

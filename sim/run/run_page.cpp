@@ -14,7 +14,6 @@
 #include "report/page/compiled_functions.h"
 #include "report/page/event_timeline.h"
 #include "report/page/report_page.h"
-#include "report/page/trace_timeline.h"
 #include "report/writers/culprits.h"
 
 namespace rehearse::sim {

@@ -71,7 +71,7 @@ void refuse_deep_keys(std::string_view text, const std::string& origin) {
   for (std::size_t line = 1; !text.empty(); ++line) {
     const auto end = std::min(text.find('\n'), text.size());
     const auto key = text.substr(0, std::min(text.find('='), end));
-    const auto dots = std::count(key.begin(), key.end(), '.');
+    const auto dots = std::ranges::count(key, '.');
     if (dots > kDotsMax) {
       throw ScenarioError(
           {fmt::format("{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under {}",
@@ -106,7 +106,7 @@ std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::
                                                 const std::vector<ParameterSpec>& specs) {
   const auto line = key.source().begin.line;
   const std::string name(key.str());
-  const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& each) { return each.name == name; });
+  const auto spec = std::ranges::find_if(specs, [&](const auto& each) { return each.name == name; });
   const auto value = value_of(node);
   if (spec != specs.end() && !value) {
     problems.add(line,

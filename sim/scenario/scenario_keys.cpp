@@ -84,8 +84,8 @@ Options<Scenario> all_rows() {
 std::vector<ScenarioSection> sections_of(Options<Scenario> rows) {
   std::vector<ScenarioSection> sections;
   for (auto& row : rows) {
-    auto section = std::find_if(sections.begin(), sections.end(),
-                                [&](const ScenarioSection& each) { return each.name == row.section; });
+    auto section =
+        std::ranges::find_if(sections, [&](const ScenarioSection& each) { return each.name == row.section; });
     if (section == sections.end()) section = sections.insert(section, {row.section, {}});
     section->rows.push_back(std::move(row));
   }

@@ -43,7 +43,7 @@ void Problems::add_located(std::uint32_t line, std::string text) { found_.emplac
 
 std::vector<std::string> Problems::sorted() const {
   auto found = found_;
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> texts;
   for (auto& [line, text] : found) texts.push_back(std::move(text));
   return texts;
@@ -67,7 +67,7 @@ std::optional<ParameterValue> value_of(const toml::node& node) {
 }
 
 const toml::node* Section::find(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
   problems_.note_home(key, name_);
   return table_ == nullptr ? nullptr : table_->get(key);
 }
@@ -100,7 +100,7 @@ void Section::finish() {
   if (table_ == nullptr) return;
   for (const auto& [key, node] : *table_) {
     const std::string name(key.str());
-    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    if (std::ranges::find(known_, name) != known_.end()) continue;
     const std::string place = name_.empty() ? "at the top level" : fmt::format("in [{}]", name_);
     auto hint = problems_.home_hint(name);
     if (hint.empty()) hint = did_you_mean(name, known_);

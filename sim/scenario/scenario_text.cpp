@@ -35,7 +35,7 @@ bool is_off(const ScenarioSection& section, const Scenario& scenario) {
   const auto has_default = [&, unset = Scenario()](const ScenarioOption& row) {
     return toml_value(row, scenario) == toml_value(row, unset);
   };
-  return std::all_of(section.rows.begin(), section.rows.end(), has_default);
+  return std::ranges::all_of(section.rows, has_default);
 }
 
 std::string keys_text(const ScenarioSection& section, const Scenario& scenario) {

@@ -59,8 +59,8 @@ WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
 
 // Null if neither a memory limit nor a fault at allocations needs the meter.
 std::unique_ptr<MemoryMeter> memory_of(const WorldOptions& options) {
-  const bool fails = std::any_of(options.faults.begin(), options.faults.end(),
-                                 [](const Fault& fault) { return traits_of(fault.verb).of_memory; });
+  const bool fails =
+      std::ranges::any_of(options.faults, [](const Fault& fault) { return traits_of(fault.verb).of_memory; });
   if (options.memory_bytes == 0 && !fails) return nullptr;
   return std::make_unique<MemoryMeter>(options.ranks, options.memory_bytes, options.call_sites);
 }

@@ -153,9 +153,22 @@ TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
                               {failed(1, Verdict::timeout, kSecondCall, {0, 2}, 8000), ""},
                               {failed(2, Verdict::timeout, kSecondCall, {1}, 3001), ""}});
   EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(
+      report.headline,
+      "rank 1 came to allreduce #2 on group \"world\" only when the timeout at 3 s had ended the wait of ranks 0,2");
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, ARankThatMightStillHaveCome_IsATimeoutAndItsFault) {
+  Report under_way = failed(1, Verdict::rank_failed, "gloo/transport/tcp/pair.cc:547 closed", {}, 8000);
+  under_way.rank_lines[0].where = "train.cpp:7 in step";
+  const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}, 3000), ""},
+                              {under_way, ""},
+                              {failed(2, Verdict::timeout, kSecondCall, {1}, 3001), ""}});
+  EXPECT_EQ(report.verdict, Verdict::timeout);
   EXPECT_EQ(report.headline,
-            "rank 1 was still on its way; ranks 0,2 waited for it in allreduce #2 on group \"world\" until the timeout "
-            "at 3 s");
+            "rank 1 was still running at train.cpp:7 in step; ranks 0,2 waited for it in allreduce #2 on group "
+            "\"world\" until the timeout at 3 s");
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }
 

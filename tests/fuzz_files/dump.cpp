@@ -4,7 +4,7 @@
 
 #include <rehearse/sim/report_writers.h>
 
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 #include "dumps/explain_dumps.h"
 #include "fuzz_files/input.h"
 

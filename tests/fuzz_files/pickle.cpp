@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 #include "dumps/pickle.h"
 #include "dumps/read_dump.h"
 #include "dumps/stacks.h"

@@ -22,7 +22,7 @@ struct Line {
 void add(const std::vector<Drawn>& draws, std::size_t side, std::vector<Line>& lines) {
   for (const auto& drawn : draws) {
     auto text = drawn.draw.text();
-    auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& each) { return each.text == text; });
+    auto line = std::ranges::find_if(lines, [&](const Line& each) { return each.text == text; });
     if (line == lines.end()) line = lines.insert(lines.end(), {std::move(text)});
     line->times[side] += drawn.times;
   }

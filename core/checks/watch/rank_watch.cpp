@@ -132,9 +132,10 @@ OriginPtr RankWatch::origin_of(const WatchedCall& call, const at::Tensor& output
 }
 
 bool RankWatch::is_watched(const at::Tensor& tensor) const {
-  return std::any_of(logs_.begin(), logs_.end(), [&](const auto& log) {
-    return std::any_of(log.second.tensors.begin(), log.second.tensors.end(),
-                       [&](const NamedTensor& each) { return each.tensor.defined() && overlap(each.tensor, tensor); });
+  return std::ranges::any_of(logs_, [&](const auto& log) {
+    return std::ranges::any_of(log.second.tensors, [&](const NamedTensor& each) {
+      return each.tensor.defined() && overlap(each.tensor, tensor);
+    });
   });
 }
 

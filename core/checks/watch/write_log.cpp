@@ -28,7 +28,7 @@ std::vector<WriteSide> sides_of(const std::vector<Step>& steps,
                                 const std::function<bool(const Write&, const Write&)>& alike) {
   std::vector<WriteSide> sides;
   for (const auto& step : steps) {
-    const auto same = std::find_if(sides.begin(), sides.end(), [&](const WriteSide& side) {
+    const auto same = std::ranges::find_if(sides, [&](const WriteSide& side) {
       if (side.write == nullptr || step.write == nullptr) return side.write == step.write;
       return alike(*side.write, *step.write);
     });
@@ -38,8 +38,8 @@ std::vector<WriteSide> sides_of(const std::vector<Step>& steps,
       sides.push_back({{step.rank}, step.write});
     }
   }
-  std::stable_sort(sides.begin(), sides.end(),
-                   [](const WriteSide& a, const WriteSide& b) { return a.ranks.size() > b.ranks.size(); });
+  std::ranges::stable_sort(sides,
+                           [](const WriteSide& a, const WriteSide& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 
@@ -68,7 +68,7 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
   const auto& first = *sides.front().write;
   std::vector<int> odd;
   for (std::size_t i = 1; i < sides.size(); ++i) odd.insert(odd.end(), sides[i].ranks.begin(), sides[i].ranks.end());
-  std::sort(odd.begin(), odd.end());
+  std::ranges::sort(odd);
   auto text = fmt::format("first operation that differs: {}: {} {} a different result", title_of(first),
                           describe_ranks(odd), odd.size() == 1 ? "has" : "have");
   const auto numbers = sides_of(steps, [](const Write& a, const Write& b) { return a.numbers == b.numbers; });
@@ -98,7 +98,7 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
 std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
                                           const std::vector<int>& here) {
   std::vector<int> ranks = here;
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   std::size_t longest = 0;
   for (const int rank : ranks) {
     const auto found = writes.find(rank);

@@ -26,7 +26,7 @@ void CallVote::add(const MadeCall& call, exec::CallSite where) {
 }
 
 const CallVote::Call& CallVote::call_of(int rank) const {
-  return *std::find_if(calls_.begin(), calls_.end(), [rank](const Call& call) { return call.made.rank == rank; });
+  return *std::ranges::find_if(calls_, [rank](const Call& call) { return call.made.rank == rank; });
 }
 
 std::vector<int> CallVote::disagreeing_ranks(int rank) const {
@@ -48,7 +48,7 @@ CallVote::Parties CallVote::parties() const {
   std::vector<MadeCall> samples;  // one call of each party, with a payload name if any call of the party has one
   for (const auto& [call, where] : calls_) {
     const auto same = [&own = call](const MadeCall& other) { return agree(other, own); };
-    const auto sample = std::find_if(samples.begin(), samples.end(), same);
+    const auto sample = std::ranges::find_if(samples, same);
     const auto party = static_cast<std::size_t>(sample - samples.begin());
     if (sample == samples.end()) {
       samples.push_back(call);
@@ -66,12 +66,10 @@ Mismatch CallVote::mismatch_of_exchange() const {
   std::map<int, std::size_t> times;
   for (const auto& [one, other] : exchanges_) ++times[one], ++times[other];
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto [culprit, most] = *std::max_element(times.begin(), times.end(), fewer);
-  const bool is_one =
-      std::count_if(times.begin(), times.end(), [m = most](const auto& each) { return each.second == m; }) == 1;
-  const auto pair = std::find_if(exchanges_.begin(), exchanges_.end(), [c = culprit, is_one](const auto& each) {
-    return !is_one || each.first == c || each.second == c;
-  });
+  const auto [culprit, most] = *std::ranges::max_element(times, fewer);
+  const bool is_one = std::ranges::count_if(times, [m = most](const auto& each) { return each.second == m; }) == 1;
+  const auto pair = std::ranges::find_if(
+      exchanges_, [c = culprit, is_one](const auto& each) { return !is_one || each.first == c || each.second == c; });
   const auto &one = call_of(pair->first), &other = call_of(pair->second);
   auto mismatch = mismatch_of_two({one.made, one.where}, {other.made, other.where},
                                   *exchange_difference(one.made, other.made, group_), group_);
@@ -107,7 +105,7 @@ Mismatch CallVote::mismatch() const {
 CollectiveCalls::CollectiveCalls(const GroupIdentity& group) : group_(group), calls_(group.ranks.size()) {}
 
 void CollectiveCalls::open(std::uint64_t sequence) noexcept {
-  std::fill(calls_.begin(), calls_.end(), nullptr);
+  std::ranges::fill(calls_, nullptr);
   sequence_ = sequence;
   arrived_ = 0;
   first_ = -1;
@@ -142,7 +140,7 @@ void CollectiveCalls::withdraw(int rank) noexcept {
   --arrived_;
   const auto is_there = [](const Operation* call) { return call != nullptr; };
   if (first_ == rank) {
-    const auto next = std::find_if(calls_.begin(), calls_.end(), is_there);
+    const auto next = std::ranges::find_if(calls_, is_there);
     first_ = next != calls_.end() ? static_cast<int>(next - calls_.begin()) : -1;
   }
   payload_ = nullptr;

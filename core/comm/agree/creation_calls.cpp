@@ -12,7 +12,7 @@
 namespace rehearse::comm {
 
 bool CreationCalls::Call::is(std::span<const int> others, std::string_view other_name) const noexcept {
-  return name == other_name && std::equal(others.begin(), others.end(), members.begin(), members.end());
+  return name == other_name && std::ranges::equal(others, members);
 }
 
 bool CreationCalls::fits(std::span<const int> members, std::string_view name) const noexcept {
@@ -26,7 +26,7 @@ bool CreationCalls::is_first(std::span<const int> members, std::string_view name
 void CreationCalls::add(int rank, std::span<const int> members, std::string_view name,
                         c10::function_ref<exec::CallSite()> where) {
   const auto same = [&](const Call& call) { return call.is(members, name); };
-  const auto party = static_cast<std::size_t>(std::find_if(calls_.begin(), calls_.end(), same) - calls_.begin());
+  const auto party = static_cast<std::size_t>(std::ranges::find_if(calls_, same) - calls_.begin());
   if (party == calls_.size()) calls_.push_back({{members.begin(), members.end()}, std::string(name)});
   vote_.cast(party, rank, where);
 }

@@ -16,9 +16,9 @@ void check_group_ranks(std::span<const int> ranks, int world_size) {
   // Copied only for an unsorted list: every rank makes every group, so the usual sorted list must cost no copy.
   std::vector<int> copy;
   auto sorted = ranks;
-  if (!std::is_sorted(ranks.begin(), ranks.end())) {
+  if (!std::ranges::is_sorted(ranks)) {
     copy.assign(ranks.begin(), ranks.end());
-    std::sort(copy.begin(), copy.end());
+    std::ranges::sort(copy);
     sorted = copy;
   }
   TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
@@ -29,7 +29,7 @@ void check_group_ranks(std::span<const int> ranks, int world_size) {
 }
 
 void check_is_member(std::span<const int> ranks, int rank) {
-  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "new_local_group: rank ", rank,
+  TORCH_CHECK_VALUE(std::ranges::find(ranks, rank) != ranks.end(), "new_local_group: rank ", rank,
                     " is not among the ranks ", members_text(ranks), "; only members call it");
 }
 

@@ -35,8 +35,7 @@ class Mailboxes {
   std::vector<int> sources(int receiver, Envelope recv) const {
     std::vector<int> found;
     for (const auto& send : box(receiver).sends) {
-      if (fits(send, recv) && std::find(found.begin(), found.end(), send.source) == found.end())
-        found.push_back(send.source);
+      if (fits(send, recv) && std::ranges::find(found, send.source) == found.end()) found.push_back(send.source);
     }
     return found;
   }
@@ -93,7 +92,7 @@ class Mailboxes {
 
   template <class Predicate>
   static std::optional<Letter> take(Letters& letters, const Predicate& fits) {
-    const auto found = std::find_if(letters.begin(), letters.end(), fits);
+    const auto found = std::ranges::find_if(letters, fits);
     if (found == letters.end()) return std::nullopt;
     std::optional<Letter> taken(std::move(*found));
     letters.erase(found);

@@ -9,7 +9,7 @@
 
 namespace rehearse::comm {
 
-bool Vote::Party::has(int rank) const noexcept { return std::binary_search(ranks.begin(), ranks.end(), rank); }
+bool Vote::Party::has(int rank) const noexcept { return std::ranges::binary_search(ranks, rank); }
 
 void Vote::cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where) {
   REHEARSE_CHECK(party <= parties_.size() && arrived_ < ranks_ && !has(rank), party, parties_.size(), rank, arrived_);
@@ -22,13 +22,13 @@ void Vote::cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()>
 }
 
 bool Vote::has(int rank) const noexcept {
-  return std::any_of(parties_.begin(), parties_.end(), [rank](const Party& party) { return party.has(rank); });
+  return std::ranges::any_of(parties_, [rank](const Party& party) { return party.has(rank); });
 }
 
 const exec::CallSite& Vote::where() const {
   REHEARSE_CHECK(!parties_.empty(), ranks_);
   const auto lowest = [](const Party& a, const Party& b) { return a.ranks.front() < b.ranks.front(); };
-  return std::min_element(parties_.begin(), parties_.end(), lowest)->where;
+  return std::ranges::min_element(parties_, lowest)->where;
 }
 
 std::vector<int> Vote::disagreeing_ranks(int rank) const {
@@ -37,14 +37,14 @@ std::vector<int> Vote::disagreeing_ranks(int rank) const {
     if (party.has(rank)) continue;
     others.insert(others.end(), party.ranks.begin(), party.ranks.end());
   }
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   return others;
 }
 
 std::vector<std::size_t> Vote::in_order() const {
   std::vector<std::size_t> order(parties_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+  std::ranges::sort(order, [this](std::size_t a, std::size_t b) {
     if (has_majority(a) != has_majority(b)) return has_majority(a);
     return parties_[a].ranks.front() < parties_[b].ranks.front();
   });
@@ -67,14 +67,13 @@ Mismatch Vote::mismatch_of(const std::vector<std::size_t>& order,
 }
 
 void add_difference(std::vector<Mismatch::Field>& fields, Mismatch::Field field) {
-  const auto known =
-      std::find_if(fields.begin(), fields.end(), [&](const auto& each) { return each.name == field.name; });
+  const auto known = std::ranges::find_if(fields, [&](const auto& each) { return each.name == field.name; });
   if (known == fields.end()) {
     fields.push_back(std::move(field));
     return;
   }
   auto& others = known->others;
-  if (field.second == known->second || std::find(others.begin(), others.end(), field.second) != others.end()) return;
+  if (field.second == known->second || std::ranges::find(others, field.second) != others.end()) return;
   others.push_back(std::move(field.second));
 }
 

@@ -15,13 +15,17 @@ std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::
   return fmt::format("{} ({} of {} ranks {} called it)", title, arrived, ranks, arrived == 1 ? "has" : "have");
 }
 
+std::string overdue(std::string_view title, std::span<const int> missing, double seconds) {
+  return fmt::format("{}: {} did not come within {:g} s", title, describe_ranks(missing), seconds);
+}
+
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group) {
   if (others.empty()) return "";
   const bool is_send = call.type == c10d::OpType::SEND;
   const auto fits_but_tag = [&](const Envelope& other) {
     return is_send ? other.source == rank || other.source < 0 : other.source == call.peer || call.peer < 0;
   };
-  const auto other = std::find_if(others.begin(), others.end(), fits_but_tag);
+  const auto other = std::ranges::find_if(others, fits_but_tag);
   if (other != others.end()) {
     return is_send ? fmt::format("rank {} receives with tag {}", group.global_rank(call.peer), other->tag)
                    : fmt::format("rank {} has sent with tag {}", group.global_rank(other->source), other->tag);

@@ -19,6 +19,9 @@ std::string disagreeing(std::string_view title);
 // "... (3 of 4 ranks have called it)".
 std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks);
 
+// "allreduce #7 on group "world": ranks 1-2 did not come within 0.5 s".
+std::string overdue(std::string_view title, std::span<const int> missing, double seconds);
+
 // The source and tag of a send or receive that waits for its peer's call. `source` is a rank in the group; -1: a
 // receive from any source.
 struct Envelope {

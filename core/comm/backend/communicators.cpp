@@ -2,7 +2,6 @@
 #include <rehearse_internal/comm/communicators.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
@@ -10,6 +9,7 @@
 
 #include <rehearse_internal/comm/rank_backend.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/operators/noted_group.h>
 
 #include "comm/group/group_world.h"
@@ -46,16 +46,14 @@ Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, Event
 Communicators::~Communicators() { executor_.explain_waits_by(nullptr); }
 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10::intrusive_ptr<c10d::Store>& store) {
-  std::vector<int> ranks(static_cast<std::size_t>(executor_.options().ranks));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return new_group(ranks, "world", store);
+  return new_group(ranks_below(executor_.options().ranks), "world", store);
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const int> ranks, std::string_view name,
                                                                 const c10::intrusive_ptr<c10d::Store>& store) {
   const auto group = world_->groups.create(ranks, name);
   const auto& members = group->identity().ranks;
-  const auto found = std::find(members.begin(), members.end(), exec::this_rank::rank());
+  const auto found = std::ranges::find(members, exec::this_rank::rank());
   if (found == members.end()) return {};
   return make_process_group(group, static_cast<int>(found - members.begin()), store, *world_);
 }
@@ -63,7 +61,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_local_group(std::span<const int> ranks, std::string_view name,
                                                                       const c10::intrusive_ptr<c10d::Store>& store) {
   const auto group = world_->groups.create_locally(ranks, name);
-  const auto found = std::find(ranks.begin(), ranks.end(), exec::this_rank::rank());
+  const auto found = std::ranges::find(ranks, exec::this_rank::rank());
   return make_process_group(group, static_cast<int>(found - ranks.begin()), store, *world_);
 }
 

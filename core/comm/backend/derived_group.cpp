@@ -20,15 +20,14 @@ void check_members(const char* call, const std::vector<int>& ranks, int size) {
   for (const int rank : ranks) {
     TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
                       size, " has ranks 0 to ", size - 1);
-    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
-                      " is named twice");
+    TORCH_CHECK_VALUE(std::ranges::count(ranks, rank) == 1, "rehearse::", call, ": rank ", rank, " is named twice");
   }
 }
 
 std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int self, int size) {
   const std::vector<int> leaving(excluded.begin(), excluded.end());
   check_members("shrink", leaving, size);
-  const auto leaves = [&](int rank) { return std::find(leaving.begin(), leaving.end(), rank) != leaving.end(); };
+  const auto leaves = [&](int rank) { return std::ranges::find(leaving, rank) != leaving.end(); };
   TORCH_CHECK_VALUE(!leaves(self), "rehearse::shrink: rank ", self,
                     " is one of the ranks to exclude; only the ranks that stay may call shrink()");
   std::vector<int> staying;

@@ -54,10 +54,10 @@ constexpr std::array kCalls{
 
 consteval bool all_described() {
   const auto is_missing = [](const OpRow& row) {
-    return std::none_of(kCalls.begin(), kCalls.end(), [&](const auto& call) { return call.type == row.type; });
+    return std::ranges::none_of(kCalls, [&](const auto& call) { return call.type == row.type; });
   };
-  return std::none_of(op_table::kRows.begin(), op_table::kRows.end(), is_missing) &&
-         std::all_of(kCalls.begin(), kCalls.end(), [](const auto& call) { return call.is_described; });
+  return std::ranges::none_of(op_table::kRows, is_missing) &&
+         std::ranges::all_of(kCalls, [](const auto& call) { return call.is_described; });
 }
 static_assert(all_described(), "each operation of op_table.h has a call here that describes it");
 

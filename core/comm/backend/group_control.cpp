@@ -26,7 +26,7 @@ auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks,
                          const GroupIdentity* parent) const -> BackendPtr {
   const int self = identity().global_rank(rank_);
   auto state = group_->world().groups.derive(call, options.group_name, global_ranks, self, parent);
-  const auto group_rank = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
+  const auto group_rank = std::ranges::find(global_ranks, self) - global_ranks.begin();
   auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(group_rank), options.timeout);
   backend->setGroupUid(options.group_name);
   backend->setGroupDesc(options.group_desc);
@@ -37,7 +37,7 @@ auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vecto
                         const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   group_->check_caller(rank_);
   check_members("split", ranks, size_);
-  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
+  if (std::ranges::find(ranks, rank_) == ranks.end()) return {};
   const auto own_options = options_or_named(options, derived_name(identity().name, "split", ranks));
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(identity().global_rank(rank));
@@ -56,8 +56,8 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
   std::vector<int> global_ranks;
   for (int member = 0; member < size; ++member) {
     const int global_rank = std::stoi(store->get_to_str(key(member)));
-    TORCH_CHECK_VALUE(std::find(global_ranks.begin(), global_ranks.end(), global_rank) == global_ranks.end(),
-                      "rehearse::merge: rank ", global_rank,
+    TORCH_CHECK_VALUE(std::ranges::find(global_ranks, global_rank) == global_ranks.end(), "rehearse::merge: rank ",
+                      global_rank,
                       " of the world is in the merged group twice, the second "
                       "time as rank ",
                       member, " of ", size);

@@ -89,7 +89,7 @@ constexpr std::size_t kPartsShown = 4;
 std::string parts_text(const std::vector<Operation>& parts) {
   std::vector<std::string> texts;
   for (const auto& part : parts) texts.push_back(fingerprint_text(part));
-  if (std::all_of(texts.begin(), texts.end(), [&texts](const std::string& text) { return text == texts.front(); })) {
+  if (std::ranges::all_of(texts, [&texts](const std::string& text) { return text == texts.front(); })) {
     return fmt::format("{} x {}", texts.size(), texts.front());
   }
   const auto count = texts.size();

@@ -72,7 +72,7 @@ std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view 
   return sizes;
 }
 
-std::int64_t largest(const std::vector<std::int64_t>& sizes) { return *std::max_element(sizes.begin(), sizes.end()); }
+std::int64_t largest(const std::vector<std::int64_t>& sizes) { return *std::ranges::max_element(sizes); }
 
 }  // namespace
 

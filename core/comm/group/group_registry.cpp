@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <tuple>
 
 #include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/agree/creation_calls.h"
 #include "comm/agree/group_arguments.h"
@@ -119,21 +119,21 @@ void GroupRegistry::join_mismatch(Creation& creation, std::size_t index, int ran
 
 std::size_t GroupRegistry::groups_named(const std::string& name) const {
   const auto has_name = [&](const auto& each) { return each.group->identity().name == name; };
-  return static_cast<std::size_t>(std::count_if(creations_.begin(), creations_.end(), has_name) +
-                                  std::count_if(derivations_.begin(), derivations_.end(), has_name));
+  return static_cast<std::size_t>(std::ranges::count_if(creations_, has_name) +
+                                  std::ranges::count_if(derivations_, has_name));
 }
 
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
                                                      const std::vector<int>& ranks, int rank,
                                                      const GroupIdentity* parent) {
   if (parent != nullptr) parents_.insert(parent);
-  const auto group_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const auto group_rank = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
   const auto is_next = [&](const Derivation& derivation) {
     const auto& group = derivation.group->identity();
     return group.ranks == ranks && group.name == name && derivation.taken[group_rank] == 0 &&
            !has_lost(derivation.absent, rank);
   };
-  auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
+  auto found = std::ranges::find_if(derivations_, is_next);
   if (found == derivations_.end()) {
     const auto others = groups_named(name);
     derivations_.push_back(
@@ -157,7 +157,7 @@ std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {
   for (const auto& creation : creations_) creation.group->list_pending(pending, only_of);
   for (const auto& derivation : derivations_) derivation.group->list_pending(pending, only_of);
   for (const auto& [of, companion] : companions_) companion->list_pending(pending, only_of);
-  std::sort(pending.begin(), pending.end(), [](const PendingOperation& a, const PendingOperation& b) {
+  std::ranges::sort(pending, [](const PendingOperation& a, const PendingOperation& b) {
     return std::tie(a.record_id, a.rank) < std::tie(b.record_id, b.rank);
   });
   return pending;
@@ -165,8 +165,7 @@ std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {
 
 std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   std::vector<PendingGroup> pending;
-  std::vector<int> ranks(made_.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto ranks = ranks_below(static_cast<int>(made_.size()));
   for (std::size_t index = 0; index < creations_.size(); ++index) {
     const Creation& creation = creations_[index];
     PendingGroup group{new_group_title(index), creation.group->identity().name, creation.calls.called_by(ranks),
@@ -191,8 +190,7 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
 
 bool GroupRegistry::is_used(const GroupState& group) const {
   const auto is_of_group = [&](const auto& companion) { return companion.first == &group; };
-  return group.has_calls() || parents_.contains(&group.identity()) ||
-         std::any_of(companions_.begin(), companions_.end(), is_of_group);
+  return group.has_calls() || parents_.contains(&group.identity()) || std::ranges::any_of(companions_, is_of_group);
 }
 
 std::vector<UnusedGroups> GroupRegistry::unused_groups() const {
@@ -214,7 +212,7 @@ std::vector<UnusedGroups> GroupRegistry::unused_groups() const {
 void GroupRegistry::lose(int rank, bool connections_break) {
   const auto lose_in = [&](GroupState& group) {
     const auto& ranks = group.identity().ranks;
-    const auto found = std::find(ranks.begin(), ranks.end(), rank);
+    const auto found = std::ranges::find(ranks, rank);
     if (found != ranks.end()) group.lose(static_cast<int>(found - ranks.begin()), connections_break);
   };
   for (auto& creation : creations_) {

@@ -175,9 +175,9 @@ void GroupState::note_thread(const RankWork& work) {
   Works in_flight;
   collectives_.list_in_flight(work.rank(), in_flight);
   const auto* const first = collectives_.first_call_with(work.rank());
-  const bool race = std::any_of(in_flight.begin(), in_flight.end(),
-                                [&](const auto& other) { return other->thread() != work.thread(); }) ||
-                    (first != nullptr && (first->thread() == 0) != (work.thread() == 0));
+  const bool race =
+      std::ranges::any_of(in_flight, [&](const auto& other) { return other->thread() != work.thread(); }) ||
+      (first != nullptr && (first->thread() == 0) != (work.thread() == 0));
   world_->habits.shares_with_threads(work.global_rank(), identity().name, race);
 }
 
@@ -203,7 +203,7 @@ void GroupState::lose(int rank, bool connections_break) {
   for (int peer = 0; peer < size(); ++peer) {
     for (const auto& work : in_flight(peer)) {
       const auto awaited = WorkObserver(*work).waits_for();
-      if (std::find(awaited.begin(), awaited.end(), lost) != awaited.end()) work->withdraw(why, lost);
+      if (std::ranges::find(awaited, lost) != awaited.end()) work->withdraw(why, lost);
     }
   }
 }
@@ -212,10 +212,10 @@ Works GroupState::in_flight(int rank) const {
   Works works;
   collectives_.list_in_flight(rank, works);
   const auto by_sequence = [](const auto& a, const auto& b) { return a->getSequencenumber() < b->getSequencenumber(); };
-  std::sort(works.begin(), works.end(), by_sequence);
+  std::ranges::sort(works, by_sequence);
   Works sends_and_receives;
   point_to_point_.list_in_flight(rank, sends_and_receives);
-  std::sort(sends_and_receives.begin(), sends_and_receives.end(), by_sequence);
+  std::ranges::sort(sends_and_receives, by_sequence);
   works.insert(works.end(), sends_and_receives.begin(), sends_and_receives.end());
   return works;
 }
@@ -232,10 +232,10 @@ void GroupState::note_failure_known(int rank) noexcept {
 bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const {
   if (closed()) return false;
   const auto is_lost = [&](int rank) { return lost_.contains(rank); };
-  if (std::any_of(waits_for.begin(), waits_for.end(), is_lost)) return true;
+  if (std::ranges::any_of(waits_for, is_lost)) return true;
   const bool was_in_flight = work.record().id() < world_->calls_before_failure(work.global_rank());
   const auto has_failed = [&](int rank) { return world_->calls_before_failure(rank) > 0; };
-  return was_in_flight && std::any_of(waits_for.begin(), waits_for.end(), has_failed);
+  return was_in_flight && std::ranges::any_of(waits_for, has_failed);
 }
 
 void GroupState::on_end(RankWork& work) {
@@ -269,7 +269,7 @@ void GroupState::on_known(const RankWork& work) noexcept {
 
 bool GroupState::is_unchanged(const RankWork& work) {
   const auto& all = world_->options.interceptors;
-  return std::all_of(all.begin(), all.end(), [&](auto* each) { return each->is_unchanged(work.operation); });
+  return std::ranges::all_of(all, [&](auto* each) { return each->is_unchanged(work.operation); });
 }
 
 void GroupState::on_released(const RankWork& work) noexcept {

@@ -36,13 +36,13 @@ std::vector<UnwaitedCalls> UnwaitedLog::calls() const {
     UnwaitedCalls calls{unwaited.call, {}, unwaited.where};
     const auto& members = unwaited.group->identity().ranks;
     for (const auto& [rank, of_rank] : unwaited.ranks) {
-      const auto group_rank = std::find(members.begin(), members.end(), rank) - members.begin();
+      const auto group_rank = std::ranges::find(members, rank) - members.begin();
       const auto known = unwaited.group->known_until(static_cast<int>(group_rank), unwaited.are_messages);
       if (of_rank.last >= known) calls.ranks.push_back(of_rank);
     }
     if (!calls.ranks.empty()) found.emplace_back(unwaited.first, std::move(calls));
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<UnwaitedCalls> all;
   all.reserve(found.size());
   for (auto& [first, calls] : found) all.push_back(std::move(calls));

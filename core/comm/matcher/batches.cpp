@@ -13,11 +13,11 @@ namespace {
 
 template <class T>
 void add_once(std::vector<T*>& list, T* item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
 bool has_met(const std::vector<MatchedPair*>& pairs, const RankWork& work) {
-  return std::any_of(pairs.begin(), pairs.end(), [&work](const MatchedPair* pair) { return pair->is_of(work); });
+  return std::ranges::any_of(pairs, [&work](const MatchedPair* pair) { return pair->is_of(work); });
 }
 
 }  // namespace

@@ -82,8 +82,7 @@ bool CollectiveMatcher::enter(CollectiveSlot& slot) {
 }
 
 bool CollectiveMatcher::is_any_under_way_before(const CollectiveSlot& slot) const noexcept {
-  return std::any_of(under_way_.begin(), under_way_.end(),
-                     [&](const auto* other) { return other->sequence() < slot.sequence(); });
+  return std::ranges::any_of(under_way_, [&](const auto* other) { return other->sequence() < slot.sequence(); });
 }
 
 void CollectiveMatcher::advance() noexcept {
@@ -125,7 +124,7 @@ void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const Ti
   std::vector<int> missing;
   for (int rank = 0; rank < context_.group.size(); ++rank) {
     const auto& gone = error.ranks();
-    if (std::find(gone.begin(), gone.end(), context_.group.global_rank(rank)) != gone.end()) missing.push_back(rank);
+    if (std::ranges::find(gone, context_.group.global_rank(rank)) != gone.end()) missing.push_back(rank);
   }
   if (missing.empty()) throw error;
   throw TimeoutError(given_up_barrier(missing, name_all, work.operation.timeout), context_.group.name,

@@ -84,7 +84,7 @@ std::vector<int> MatchedPair::waits_for(const RankWork& work) const {
   for (const auto& other : matcher_.batches().unmatched_elsewhere(*this, work)) {
     ranks.push_back(other->global_rank());
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }

@@ -131,7 +131,7 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source, const st
   for (const auto other : sources) {
     if (other != source) others.push_back(group_.global_rank(other));
   }
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   auto note = fmt::format("took the message of rank {}", group_.global_rank(source));
   if (!others.empty()) note += fmt::format("; {} had sent, too", describe_ranks(others));
   context_.recorder.note(recv.record().id(), std::move(note));

@@ -31,7 +31,7 @@ void ShortMessageLog::note(const GroupIdentity& group, const RankWork& send, con
 std::vector<ShortMessages> ShortMessageLog::messages() const {
   std::vector<const Kind*> kinds;
   for (const auto& [key, kind] : kinds_) kinds.push_back(&kind);
-  std::sort(kinds.begin(), kinds.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::ranges::sort(kinds, [](const auto* a, const auto* b) { return a->first < b->first; });
   std::vector<ShortMessages> all;
   for (const auto* const kind : kinds) all.push_back(kind->messages);
   return all;

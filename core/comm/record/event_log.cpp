@@ -29,7 +29,7 @@ std::vector<std::string> texts(const std::vector<at::ScalarType>& types) {
 }
 
 int position(const std::vector<int>& ranks, int rank) {
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
 EventLogOptions with_one_at_least(EventLogOptions options) {
@@ -77,7 +77,7 @@ std::vector<Event> EventLog::kept() const {
     const auto of_one = of_rank(rank);
     events.insert(events.end(), of_one.begin(), of_one.end());
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.record_id < b.record_id; });
+  std::ranges::sort(events, [](const Event& a, const Event& b) { return a.record_id < b.record_id; });
   return events;
 }
 

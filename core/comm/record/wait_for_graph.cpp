@@ -35,7 +35,7 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start, std::uint64_t
             const int from = reached_from.at(at);
             cycle.push_back(edge_of(*graph.at(from).at(at), at));
           }
-          std::reverse(cycle.begin(), cycle.end());
+          std::ranges::reverse(cycle);
           return cycle;
         }
         if (reached_from.try_emplace(to, rank).second) next.push_back(to);
@@ -47,7 +47,7 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start, std::uint64_t
 }
 
 bool waits_for_its_own(const BlockedCall& call) {
-  return std::find(call.waits_for.begin(), call.waits_for.end(), call.rank) != call.waits_for.end();
+  return std::ranges::find(call.waits_for, call.rank) != call.waits_for.end();
 }
 
 // Leaves out waits of a rank for itself (for another of its fibers) if another wait of the rank is known.
@@ -86,8 +86,8 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   }
   std::vector<DeadEnd> sorted;
   for (auto& [rank, end] : ends) sorted.push_back(std::move(end));
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const DeadEnd& a, const DeadEnd& b) { return a.held_up.size() > b.held_up.size(); });
+  std::ranges::stable_sort(sorted,
+                           [](const DeadEnd& a, const DeadEnd& b) { return a.held_up.size() > b.held_up.size(); });
   return sorted;
 }
 
@@ -97,14 +97,14 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
 // If there is any other dead end (a computation, a lock), its rank might still set the key, so there is no ring.
 std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
   const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
-  if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
+  if (ends.empty() || !std::ranges::all_of(ends, is_any)) return {};
   const DeadEnd& first = ends.front();
   const auto to = [ranks](const DeadEnd& end, int rank) {
     return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2, end.kind};
   };
   if (!first.held_up.empty()) return {to(first, first.held_up.front().from), first.held_up.front()};
   // All of these ranks wait for the same key, so none of them would set it.
-  if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return end.call == first.call; })) return {};
+  if (std::ranges::all_of(ends, [&](const auto& end) { return end.call == first.call; })) return {};
   if (ends.size() > 1) return {to(first, ends[1].rank), to(ends[1], first.rank)};
   return {};
 }

@@ -29,7 +29,7 @@ std::vector<c10::Device> devices_of(const Futures& futures) {
   std::vector<c10::Device> devices;
   for (const auto& future : futures) {
     for (const auto& device : future->devices()) {
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+      if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
     }
   }
   return devices;

@@ -162,7 +162,7 @@ void CacheFolder::remove_oldest() const {
   std::uint64_t bytes = 0;
   for (const File& file : files) bytes += file.bytes;
   if (bytes <= limit_bytes_) return;
-  std::sort(files.begin(), files.end(), [](const File& left, const File& right) {
+  std::ranges::sort(files, [](const File& left, const File& right) {
     return std::tie(left.time, left.path) < std::tie(right.time, right.path);
   });
   for (const File& file : files) {

@@ -36,7 +36,7 @@ std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
   const auto add = [&](std::vector<checks::ModuleTensor> of_module) {
     for (auto& each : of_module) {
       const auto& ignored = call.ddp_ignored;
-      const bool is_ignored = std::find(ignored.begin(), ignored.end(), each.name) != ignored.end();
+      const bool is_ignored = std::ranges::find(ignored, each.name) != ignored.end();
       tensors.push_back({std::move(each.name), std::move(each.tensor), !each.is_buffer, is_ignored});
     }
   };
@@ -46,7 +46,7 @@ std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
 }
 
 bool has_symbols(const std::vector<LeafShape>& shape) {
-  return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
+  return std::ranges::any_of(shape, [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
 }
 
 class CallCapture {

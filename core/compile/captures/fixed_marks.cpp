@@ -18,7 +18,7 @@ namespace {
 bool is_marked(const SymbolPosition& position, const LeafList& leaves) {
   if (position.dimension < 0) return false;
   const std::vector<Mark> marks = marks_of(*leaves[position.leaf].tensor);
-  return std::any_of(marks.begin(), marks.end(), [&](const Mark& mark) {
+  return std::ranges::any_of(marks, [&](const Mark& mark) {
     return mark.dynamic && mark.dimension == static_cast<std::size_t>(position.dimension);
   });
 }
@@ -32,7 +32,7 @@ const shapes::Guard* guard_that_fixes(const std::string& symbol, std::int64_t va
   const shapes::Guard* last = nullptr;
   for (const shapes::Guard& guard : shapes.guards()) {
     const auto symbols = guard.condition.symbols();
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) continue;
+    if (std::ranges::find(symbols, symbol) == symbols.end()) continue;
     if (guard.condition == fixed) return &guard;
     const bool is_equality = guard.condition.kind() == shapes::Condition::Kind::Equal;
     if (is_equality && equality == nullptr) equality = &guard;

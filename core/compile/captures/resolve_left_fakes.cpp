@@ -41,7 +41,7 @@ bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10:
   return left.make_real([&](const capture::Segment& segment) {
     if (segment.module) keep_what_results_need(*segment.module);
     const auto is_missing = [](const c10::IValue& input) { return input.isNone(); };
-    if (std::any_of(inputs.begin(), inputs.end(), is_missing)) return std::vector<c10::IValue>();
+    if (std::ranges::any_of(inputs, is_missing)) return std::vector<c10::IValue>();
     if (!only_computes(segment.module.get())) return std::vector<c10::IValue>();
     return by_operators(segment.module)(inputs);
   });

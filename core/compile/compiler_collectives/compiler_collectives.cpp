@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -12,17 +11,26 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/comm/byte_tensors.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
-
-#include "message.h"
+#include <rehearse_internal/formatting/rank_list.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace rehearse::compiler {
 namespace {
+
+// The value of which `sender` sent the bytes. Throws CompileError, which names the sender, if they are damaged.
+template <class T>
+T received(std::string_view bytes, std::string_view sender) {
+  try {
+    return archive::unpacked<T>(bytes, fmt::format("what {} sent about a compilation", sender));
+  } catch (const archive::DamagedBytes& error) {
+    throw CompileError(error.what());
+  }
+}
 
 // Excluded, because captures must not record these messages, and compute models must not count them.
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
@@ -79,7 +87,7 @@ std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& na
 c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
   const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };
-  return std::any_of(devices.begin(), devices.end(), is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
+  return std::ranges::any_of(devices, is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
 }
 
 constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
@@ -87,7 +95,7 @@ constexpr std::array<std::pair<Ability, const char*>, 3> kAbilities{
 
 std::string name_of(Ability ability) {
   const auto is_it = [&](const auto& named) { return named.first == ability; };
-  return std::find_if(kAbilities.begin(), kAbilities.end(), is_it)->second;
+  return std::ranges::find_if(kAbilities, is_it)->second;
 }
 
 std::optional<Ability> ability_named(const std::string& name) {
@@ -186,9 +194,7 @@ std::vector<int> world_ranks_of(c10d::ProcessGroup& group) {
   if (backend != nullptr) {
     if (auto* const own = described(*backend)) return own->identity().ranks;
   }
-  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
+  return ranks_below(group.getSize());
 }
 
 CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
@@ -230,7 +236,7 @@ std::vector<std::string> CompilerCollectives::gather(std::string payload, const 
   require_own(announced[own], length, ranks[own], name);
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i < ranks.size(); ++i) lengths.push_back(length_in(announced[i], ranks[i], name));
-  const auto sent = comm::bytes_of(payload, *std::max_element(lengths.begin(), lengths.end()));
+  const auto sent = comm::bytes_of(payload, *std::ranges::max_element(lengths));
   const auto all = all_gather(backend, sent, name);
   require_own(all[own], sent, ranks[own], name);
   return comm::texts_in(all, lengths);
@@ -301,7 +307,7 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
                              const CollectiveLabel& label) {
   REHEARSE_CHECK(outcomes.size() == ranks.size(), outcomes.size(), ranks.size(), label.function);
   const auto failed = [](const CompileOutcome& outcome) { return std::holds_alternative<ErrorText>(outcome); };
-  if (std::all_of(outcomes.begin(), outcomes.end(), failed)) return {};
+  if (std::ranges::all_of(outcomes, failed)) return {};
   std::vector<GraphHash> hashes;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (const auto* const error = std::get_if<ErrorText>(&outcomes[i])) {
@@ -310,7 +316,7 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
     }
     if (const auto* const hash = std::get_if<GraphHash>(&outcomes[i])) hashes.push_back(*hash);
   }
-  if (std::any_of(outcomes.begin(), outcomes.end(), runs_once)) return {};
+  if (std::ranges::any_of(outcomes, runs_once)) return {};
   return hashes;
 }
 

@@ -28,7 +28,7 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
         {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
   // If sizes vary, a stride that equals the product of another dimension's stride and size varies with that product.
-  if (std::find(varies.begin(), varies.end(), true) == varies.end()) {
+  if (std::ranges::find(varies, true) == varies.end()) {
     fix_layout();
     return;
   }

@@ -36,7 +36,7 @@ class WatchList {
 
   // `function`: the bytes of the function object in this call.
   bool holds_kept(std::span<const std::byte> function) const {
-    return std::all_of(kept_.begin(), kept_.end(), [&](const auto& kept) {
+    return std::ranges::all_of(kept_, [&](const auto& kept) {
       return std::memcmp(function.data() + kept.first, &kept.second.pointer, sizeof kept.second.pointer) == 0;
     });
   }

@@ -105,8 +105,8 @@ Pieces pieces_of(const graph::GraphModule& module, const std::vector<UnitPiece>&
 void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::string>& pieces,
                      const parallel::DdpBuckets& buckets, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < split.buckets.size(); ++i) {
-    const auto graph = std::find_if(graphs.begin(), graphs.end(),
-                                    [&](const GraphExplanation& each) { return each.name == pieces[i]; });
+    const auto graph =
+        std::ranges::find_if(graphs, [&](const GraphExplanation& each) { return each.name == pieces[i]; });
     if (graph == graphs.end()) continue;
     graph->bucket_bytes = split.buckets[i].bytes;
     graph->parameters = split.buckets[i].parameters;
@@ -119,8 +119,8 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {
-    const auto graph = std::find_if(graphs.begin(), graphs.end(),
-                                    [&](const GraphExplanation& each) { return each.name == pieces[i]; });
+    const auto graph =
+        std::ranges::find_if(graphs, [&](const GraphExplanation& each) { return each.name == pieces[i]; });
     if (graph == graphs.end()) continue;
     graph->bucket_bytes = units[i].bucket.bytes;
     graph->parameters = units[i].bucket.parameters;
@@ -177,7 +177,7 @@ CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>&
   EagerBackend eager;
   std::string eager_because = why_eager(*module);
   bool is_eager = !eager_because.empty();
-  parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), graph::communicates);
+  parts.communicates = std::ranges::any_of(module->graph(), graph::communicates);
   Cut cut;
   if (!is_eager) cut = cut_of(module, options, input_memory, sharded, parts);
   if (cut.pieces.module && hook_apart(*cut.pieces.module) != nullptr) {

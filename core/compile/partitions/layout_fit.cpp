@@ -71,11 +71,11 @@ bool SymbolSources::fit(const std::vector<graph::SymInt>& sizes, at::IntArrayRef
 bool SymbolSources::tell_layout_of(const graph::TensorMeta& meta) const {
   graph::TensorMeta layout{.sizes = meta.strides, .storage_offset = meta.storage_offset};
   const std::vector<std::string> symbols = graph::free_symbols(graph::ValueMeta(std::move(layout)));
-  return std::all_of(symbols.begin(), symbols.end(), [&](const std::string& each) { return sources_.contains(each); });
+  return std::ranges::all_of(symbols, [&](const std::string& each) { return sources_.contains(each); });
 }
 
 bool PlaceInMemory::is_known() const {
-  return offset != kUnknown && std::find(strides.begin(), strides.end(), kUnknown) == strides.end();
+  return offset != kUnknown && std::ranges::find(strides, kUnknown) == strides.end();
 }
 
 std::string text_of(const std::vector<graph::SymInt>& numbers) {

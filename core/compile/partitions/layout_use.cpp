@@ -30,8 +30,7 @@ constexpr std::array<std::string_view, 6> kViewsOrCopies = {"aten::to",      "at
                                                             "aten::flatten", "aten::ravel",   "aten::contiguous"};
 
 bool names_layout(const std::string& name) {
-  return std::any_of(kLayoutWords.begin(), kLayoutWords.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
+  return std::ranges::any_of(kLayoutWords, [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 struct LayoutUses {
@@ -58,8 +57,7 @@ struct LayoutUses {
     depends =
         depends || !name.starts_with("aten::") || op->hasTag(at::Tag::nondeterministic_seeded) || names_layout(name);
     writes = writes || op->schema().is_mutable();
-    views_or_copies =
-        views_or_copies || std::find(kViewsOrCopies.begin(), kViewsOrCopies.end(), name) != kViewsOrCopies.end();
+    views_or_copies = views_or_copies || std::ranges::find(kViewsOrCopies, name) != kViewsOrCopies.end();
   }
 };
 

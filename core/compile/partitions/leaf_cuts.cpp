@@ -59,9 +59,7 @@ class PieceNumbers {
 
 }  // namespace
 
-bool makes_leaf(const graph::GraphModule& module) {
-  return std::any_of(module.graph().begin(), module.graph().end(), is_leaf_node);
-}
+bool makes_leaf(const graph::GraphModule& module) { return std::ranges::any_of(module.graph(), is_leaf_node); }
 
 LeafCuts cut_at_leaves(const graph::GraphModule& module, const std::vector<parallel::ForwardBucket>& buckets) {
   PieceNumbers numbers(buckets);
@@ -69,8 +67,8 @@ LeafCuts cut_at_leaves(const graph::GraphModule& module, const std::vector<paral
       graph::split_by(module, [&](const Node& node) { return numbers.of(node); }, graph::PartitionOrder::Program);
   LeafCuts cuts{std::move(split.module), {}};
   for (const int first : numbers.first_of_bucket()) {
-    const auto piece = std::find_if(split.partitions.begin(), split.partitions.end(),
-                                    [&](const graph::Partition& each) { return each.id == first; });
+    const auto piece =
+        std::ranges::find_if(split.partitions, [&](const graph::Partition& each) { return each.id == first; });
     cuts.piece_of_bucket.push_back(piece != split.partitions.end() ? piece->name : "");
   }
   return cuts;

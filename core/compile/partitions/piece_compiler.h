@@ -20,7 +20,6 @@
 #include "compile/partitions/graph_dump.h"
 #include "compile/partitions/memory_classes.h"
 #include "compile/partitions/output_fit.h"
-#include "compile/partitions/value_lives.h"
 
 namespace rehearse::compiler {
 

@@ -19,12 +19,11 @@ using graph::Op;
 using Units = std::vector<std::size_t>;
 
 void add_once(Units& units, std::size_t unit) {
-  if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
+  if (std::ranges::find(units, unit) == units.end()) units.push_back(unit);
 }
 
 bool has_all(const Units& units, const Units& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(),
-                     [&](std::size_t each) { return std::find(units.begin(), units.end(), each) != units.end(); });
+  return std::ranges::all_of(wanted, [&](std::size_t each) { return std::ranges::find(units, each) != units.end(); });
 }
 
 // The sizes of parameters are always numbers.
@@ -65,7 +64,7 @@ class UnitUses {
       const auto found = parameters_.find(input);
       if (found == parameters_.end()) continue;
       const std::string& name = found->second->name;
-      if (std::find(bucket.parameters.begin(), bucket.parameters.end(), name) != bucket.parameters.end()) continue;
+      if (std::ranges::find(bucket.parameters, name) != bucket.parameters.end()) continue;
       bucket.parameters.push_back(name);
       bucket.bytes += bytes_of(*input);
     }

@@ -62,7 +62,7 @@ Nature nature_of(const at::Tensor& tensor) {
 bool share_memory(const std::vector<at::Tensor>& arguments, const std::vector<at::Tensor>& results) {
   std::set<const c10::StorageImpl*> seen;
   for (const at::Tensor& argument : arguments) seen.insert(operators::storage_of(argument));
-  return std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+  return std::ranges::any_of(results, [&](const at::Tensor& result) {
     return result.defined() && !seen.insert(operators::storage_of(result)).second;
   });
 }
@@ -77,7 +77,7 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
 }
 
 bool has_branch(const Step& step, const std::string& key) {
-  return std::any_of(step.branches.begin(), step.branches.end(), [&](const auto& branch) { return branch.key == key; });
+  return std::ranges::any_of(step.branches, [&](const auto& branch) { return branch.key == key; });
 }
 
 SegmentRun::SegmentRun(const LeafList& leaves) : leaves_(leaves), sizes_(leaves.size()) {

@@ -154,7 +154,7 @@ void SegmentedCapture::ask_again(const Step& step) const {
   const auto is_known = [&](const std::string& symbol) { return shapes_->find_backed(symbol) != nullptr; };
   for (const shapes::Condition& condition : step.asked) {
     const std::vector<std::string> symbols = condition.symbols();
-    if (std::all_of(symbols.begin(), symbols.end(), is_known)) shapes_->guard(condition, "the segment in front of it");
+    if (std::ranges::all_of(symbols, is_known)) shapes_->guard(condition, "the segment in front of it");
   }
 }
 

@@ -198,8 +198,7 @@ std::string LineTable::shortest_end(const std::string& file, Counts counts) {
   const auto ends_as_file = [&](const std::string& other) {
     return other != path && other.ends_with(std::string_view(path).substr(begin));
   };
-  while (begin > 0 && others != paths_->end() &&
-         std::any_of(others->second.begin(), others->second.end(), ends_as_file))
+  while (begin > 0 && others != paths_->end() && std::ranges::any_of(others->second, ends_as_file))
     begin = begin > 1 ? path.rfind('/', begin - 2) + 1 : 0;
   return path.substr(begin);
 }

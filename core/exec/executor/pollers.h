@@ -28,8 +28,8 @@ class Pollers {
     if (std::exchange(fiber.polling, false)) std::erase(fibers_, &fiber);
   }
 
-  bool any_in_kernel() const noexcept { return std::any_of(fibers_.begin(), fibers_.end(), is_in_kernel); }
-  bool any_polls() const noexcept { return !std::all_of(fibers_.begin(), fibers_.end(), is_in_kernel); }
+  bool any_in_kernel() const noexcept { return std::ranges::any_of(fibers_, is_in_kernel); }
+  bool any_polls() const noexcept { return !std::ranges::all_of(fibers_, is_in_kernel); }
 
   template <class Wake>
   void release_all(const Wake& wake) {

@@ -54,8 +54,8 @@ void Restarts::plan(int rank, VirtualDuration after, std::function<void()> befor
 }
 
 bool Restarts::is_planned(int rank) const noexcept {
-  return std::any_of(planned_.begin(), planned_.end(),
-                     [rank](const auto& planned) { return planned->armed() && planned->rank() == rank; });
+  return std::ranges::any_of(planned_,
+                             [rank](const auto& planned) { return planned->armed() && planned->rank() == rank; });
 }
 
 void Restarts::let_go() noexcept {

@@ -160,7 +160,7 @@ class Watchdog {
       if (limit->is_reported || now < limit->until + kGrace) continue;
       limit->is_reported = true;
       const auto is_its = [&](const Run& run) { return run.thread == limit->thread; };
-      if (std::any_of(runs_.begin(), runs_.end(), is_its)) limit->overdue(find_thread(limit->thread));
+      if (std::ranges::any_of(runs_, is_its)) limit->overdue(find_thread(limit->thread));
     }
   }
 

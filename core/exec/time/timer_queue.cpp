@@ -97,7 +97,7 @@ std::vector<Timer*> TimerQueue::equals(Timer& first) {
     }
   }
   std::erase_if(equal, [&](const Timer* timer) { return timer->kind() != first.kind(); });
-  std::sort(equal.begin(), equal.end(), earlier);
+  std::ranges::sort(equal, earlier);
   return equal;
 }
 

@@ -91,8 +91,7 @@ void Node::update_inputs() {
     if (input.graph_ != graph_) {
       throw GraphError(name_, "args", "'" + input.name_ + "' is a node of another graph");
     }
-    const bool is_new =
-        inputs.size() < 16 ? std::find(inputs.begin(), inputs.end(), &input) == inputs.end() : !seen.contains(&input);
+    const bool is_new = inputs.size() < 16 ? std::ranges::find(inputs, &input) == inputs.end() : !seen.contains(&input);
     if (!is_new) return;
     inputs.push_back(&input);
     if (inputs.size() == 16) seen.insert(inputs.begin(), inputs.end());
@@ -132,7 +131,7 @@ std::vector<Node*> Node::replace_all_uses_with(Node& replacement) {
   }
   // Takes the whole list of users first. Otherwise each user would search the list to remove itself.
   std::vector<Node*> changed = std::exchange(users_, {});
-  const auto self_use = std::find(changed.begin(), changed.end(), &replacement);
+  const auto self_use = std::ranges::find(changed, &replacement);
   if (self_use != changed.end()) {
     changed.erase(self_use);
     users_.push_back(&replacement);

@@ -17,7 +17,7 @@ inline std::optional<std::string> repeated_name(const Dict& dict) {
   std::vector<std::string_view> names;
   names.reserve(dict.size());
   for (const auto& [name, value] : dict) names.push_back(name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return std::nullopt;
   return std::string(*twice);

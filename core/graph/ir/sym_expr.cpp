@@ -37,7 +37,7 @@ std::vector<std::string> symbols_in(std::string_view text) {
 }
 
 std::vector<std::string> sorted(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

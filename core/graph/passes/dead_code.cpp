@@ -76,7 +76,7 @@ class Purity {
   // node's arguments.
   bool has_pure_bodies(const Node& node, const GraphModule& module) {
     const std::string_view name = std::string_view(node.target()).substr(kHigherOrder.size());
-    if (std::find(kDoWhatBodiesDo.begin(), kDoWhatBodiesDo.end(), name) == kDoWhatBodiesDo.end()) return false;
+    if (std::ranges::find(kDoWhatBodiesDo, name) == kDoWhatBodiesDo.end()) return false;
     std::size_t bodies = 0;
     for (const Node* input : node.input_nodes()) {
       if (input->op() != Op::GetAttr || module.find_attribute(input->target()) != nullptr) continue;
@@ -107,8 +107,7 @@ class NeededSymbols {
 
   bool need(const Node& node) const {
     const auto& bound = node.meta().unbacked_bindings;
-    return std::any_of(bound.begin(), bound.end(),
-                       [&](const std::string& symbol) { return symbols_.contains(symbol); });
+    return std::ranges::any_of(bound, [&](const std::string& symbol) { return symbols_.contains(symbol); });
   }
 
   void add(const Node& node) {
@@ -143,7 +142,7 @@ bool has_effects(const GraphModule& module) {
 bool has_marked_effects_only(const GraphModule& module) {
   check_nesting(module);
   Purity purity;
-  return std::all_of(module.graph().begin(), module.graph().end(), [&](const Node& node) {
+  return std::ranges::all_of(module.graph(), [&](const Node& node) {
     if (node.op() == Op::Placeholder || node.op() == Op::Output || purity.of(node, module)) return true;
     if (node.op() != Op::CallFunction) return false;
     if (is_mode(node)) return true;
@@ -154,7 +153,7 @@ bool has_marked_effects_only(const GraphModule& module) {
 }
 
 bool enables_gradients(const GraphModule& module) {
-  return std::any_of(module.graph().begin(), module.graph().end(), [](const Node& node) {
+  return std::ranges::any_of(module.graph(), [](const Node& node) {
     const bool* const on = node.target() == kSetGradEnabled ? node.args().at(0).get_if<bool>() : nullptr;
     return on != nullptr && *on;
   });

@@ -84,8 +84,8 @@ void PartitionPlan::note_state(const Node& node, std::size_t part) {
     autocast_.push_back({&node, nullptr, {}});
   } else if (calls(node, kExitAutocast)) {
     const Node* enter = node.args().size() == 1 ? node.args()[0].node() : nullptr;
-    const auto open = std::find_if(open_autocasts_.begin(), open_autocasts_.end(),
-                                   [&](std::size_t region) { return autocast_[region].enter == enter; });
+    const auto open =
+        std::ranges::find_if(open_autocasts_, [&](std::size_t region) { return autocast_[region].enter == enter; });
     if (open == open_autocasts_.end()) {
       throw GraphError(node.name(), "args[0]", "is not the node of an autocast that is on");
     }
@@ -103,8 +103,8 @@ void PartitionPlan::finish_regions() {
   }
   for (std::vector<Region>* regions : {&autocast_, &grad_}) {
     for (Region& region : *regions) {
-      std::sort(region.parts.begin(), region.parts.end(),
-                [&](std::size_t left, std::size_t right) { return parts_[left].id < parts_[right].id; });
+      std::ranges::sort(region.parts,
+                        [&](std::size_t left, std::size_t right) { return parts_[left].id < parts_[right].id; });
       region.parts.erase(std::unique(region.parts.begin(), region.parts.end()), region.parts.end());
     }
   }

@@ -23,8 +23,8 @@ std::vector<std::size_t> expected_gradients(const std::vector<ShardedUnit>& unit
   std::vector<std::size_t> counts;
   for (const auto& unit : units) {
     const auto& parameters = unit.parameters();
-    counts.push_back(static_cast<std::size_t>(std::count_if(
-        parameters.begin(), parameters.end(), [&](const auto& each) { return runs(each.accumulator().get()); })));
+    counts.push_back(static_cast<std::size_t>(
+        std::ranges::count_if(parameters, [&](const auto& each) { return runs(each.accumulator().get()); })));
   }
   return counts;
 }

@@ -15,8 +15,8 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-
 #include <rehearse/checks/model_state.h>
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse_internal/operators/guarded_storages.h>
 
 #include "checks/values/module_tensors.h"
@@ -73,7 +73,7 @@ using checks::ModelState;
 using checks::NamedTensor;
 
 const at::Tensor& value_of(const std::vector<NamedTensor>& values, const std::string& name) {
-  const auto found = std::find_if(values.begin(), values.end(), [&](const auto& each) { return each.name == name; });
+  const auto found = std::ranges::find_if(values, [&](const auto& each) { return each.name == name; });
   TORCH_CHECK(found != values.end(), "FSDP: the ranks have not shown parameter \"", name, "\" to the check");
   return found->tensor;
 }
@@ -216,6 +216,27 @@ at::Tensor FsdpSession::gather_like(const std::string& parameter, const at::Tens
 }
 at::Tensor FsdpSession::rows_like(const std::string& parameter, const at::Tensor& whole) const {
   return parallel::rows_like(*model_, parameter, whole);
+}
+
+namespace {
+
+void require_usable_mesh(const DeviceMesh& mesh) {
+  TORCH_CHECK_VALUE(mesh.ndim() == 1 || mesh.ndim() == 2, "FullyShardedDataParallel was given a mesh of ", mesh.ndim(),
+                    " dimensions; it takes one, for shards, or two, for replicas and shards. Slice it by names");
+  TORCH_CHECK_VALUE(mesh.has_this_rank(), "FullyShardedDataParallel was given a mesh in which rank ", mesh.rank(),
+                    " of the world is not. Make it on the mesh's ranks alone");
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::ProcessGroup> shards_of(const DeviceMesh& mesh) {
+  require_usable_mesh(mesh);
+  return mesh.group(static_cast<int>(mesh.ndim()) - 1).get();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> replicas_of(const DeviceMesh& mesh) {
+  require_usable_mesh(mesh);
+  return mesh.ndim() == 2 ? mesh.group(0).get() : nullptr;
 }
 
 }  // namespace rehearse::parallel

@@ -11,7 +11,7 @@
 
 #include "checks/values/module_tensors.h"
 #include "parallel/fsdp/freed_storage.h"
-#include "parallel/fsdp/shard_layout.h"
+#include "parallel/fsdp/sharded_parameter.h"
 #include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
@@ -47,7 +47,7 @@ void require_makeable(const torch::nn::Module& module, const FullyShardedOptions
   for (const auto& each : checks::buffers_of(module)) require_here(each, "buffer");
   const auto& ignored = options.parameters_to_ignore;
   for (const auto& each : checks::parameters_of(module)) {
-    if (std::find(ignored.begin(), ignored.end(), each.name) != ignored.end()) require_here(each, "ignored parameter");
+    if (std::ranges::find(ignored, each.name) != ignored.end()) require_here(each, "ignored parameter");
   }
 }
 

@@ -101,7 +101,7 @@ void ShardedModel::finish_reduce() {
 
 void ShardedModel::end_backward() {
   const auto& arrived = backward_->arrived;
-  const bool made_gradients = std::any_of(arrived.begin(), arrived.end(), [](std::size_t each) { return each > 0; });
+  const bool made_gradients = std::ranges::any_of(arrived, [](std::size_t each) { return each > 0; });
   for (std::size_t i = 0; i < units_.size(); ++i) {
     // These are gradients of earlier backwards inside no_sync().
     if (made_gradients && backward_reduces_ && units_[i].has_gradients()) reduce(i);

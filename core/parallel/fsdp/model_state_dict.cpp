@@ -62,7 +62,7 @@ class LoadedRows {
 
   // Throws c10::ValueError, which names the first row that no rank has saved.
   void require_complete(const std::string& name) const {
-    const auto missing = std::find(has_.begin(), has_.end(), false);
+    const auto missing = std::ranges::find(has_, false);
     TORCH_CHECK_VALUE(missing == has_.end(), "FSDP: load_sharded_state_dict() lacks row ",
                       first_row_ + (missing - has_.begin()), " of \"", name,
                       "\". Give it what every rank of the group has saved");
@@ -105,9 +105,8 @@ std::vector<StateTensor> state_of(const ShardedModel& model) {
 }
 
 const StateTensor& find(const std::vector<StateTensor>& state, const std::string& name, const char* call) {
-  const auto found = std::find_if(state.begin(), state.end(), [&](const auto& each) {
-    return std::find(each.names.begin(), each.names.end(), name) != each.names.end();
-  });
+  const auto found = std::ranges::find_if(
+      state, [&](const auto& each) { return std::ranges::find(each.names, name) != each.names.end(); });
   TORCH_CHECK_VALUE(found != state.end(), "FSDP: ", call, " has \"", name,
                     "\", but the module has no parameter or buffer of that name");
   return *found;

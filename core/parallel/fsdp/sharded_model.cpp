@@ -9,21 +9,61 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
-
 #include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/operators/capture_mode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/nn/module.h>
 
 #include "parallel/fsdp/backward_graph.h"
-#include "parallel/fsdp/gradient_hooks.h"
 #include "parallel/fsdp/meta_parameters.h"
 #include "parallel/fsdp/model_agreement.h"
 #include "parallel/fsdp/unit_plan.h"
 
 namespace rehearse::parallel {
 namespace {
+
+using torch::autograd::variable_list;
+
+struct HookedParameter {
+  std::weak_ptr<ShardedModel> model;
+  std::size_t unit, parameter;
+};
+
+class BeforeGradient final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit BeforeGradient(HookedParameter of) : of_(std::move(of)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    if (const auto model = of_.model.lock()) model->before_gradient(of_.unit, of_.parameter);
+    return gradients;
+  }
+
+ private:
+  HookedParameter of_;
+};
+
+class AfterGradient final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit AfterGradient(HookedParameter of) : of_(std::move(of)) {}
+  variable_list operator()(const variable_list& outputs, const variable_list&) override {
+    if (const auto model = of_.model.lock()) model->after_gradient(of_.unit, of_.parameter);
+    return outputs;
+  }
+
+ private:
+  HookedParameter of_;
+};
+
+// `accumulator`: the node that adds to the parameter's gradient. From now on, model->before_gradient() runs right
+// before this node, and model->after_gradient() right after it, even if the added gradient is undefined.
+void add_gradient_hooks(std::weak_ptr<ShardedModel> model, std::size_t unit, std::size_t parameter,
+                        torch::autograd::Node& accumulator) {
+  const HookedParameter hooked{std::move(model), unit, parameter};
+  accumulator.add_pre_hook(std::make_unique<BeforeGradient>(hooked));
+  accumulator.add_post_hook(std::make_unique<AfterGradient>(hooked));
+}
 
 void cast_output(at::Tensor& output, at::ScalarType dtype) {
   if (output.defined() && output.is_floating_point()) output = output.to(dtype);
@@ -71,7 +111,7 @@ ShardedModel::~ShardedModel() {
 void ShardedModel::leave_remark() const {
   auto* const remarks = std::uncaught_exceptions() > 0 ? nullptr : checks::rank_remarks();
   if (remarks == nullptr || group_.identity() == nullptr || backward_) return;
-  if (std::none_of(units_.begin(), units_.end(), [](const auto& unit) { return unit.has_gradients(); })) return;
+  if (std::ranges::none_of(units_, [](const auto& unit) { return unit.has_gradients(); })) return;
   remarks->remark(group_.identity()->global_rank(group_.rank()),
                   fmt::format("{} on group \"{}\" has gradients that nobody reduced, so its shards lack them. Make the "
                               "last forward and backward of each step outside of no_sync()",
@@ -147,9 +187,8 @@ void ShardedModel::look_for_changes() {
     }
   }
   const auto now = module_->parameters();
-  const bool same =
-      std::equal(now.begin(), now.end(), known_.begin(), known_.end(),
-                 [](const auto& tensor, const auto* known) { return tensor.unsafeGetTensorImpl() == known; });
+  const bool same = std::ranges::equal(
+      now, known_, [](const auto& tensor, const auto* known) { return tensor.unsafeGetTensorImpl() == known; });
   TORCH_CHECK(same, "FSDP: the module has other parameters than when it was sharded: ", known_.size(), " then, ",
               now.size(), " now. Register parameters before FullyShardedDataParallel is made");
 }
@@ -216,7 +255,7 @@ bool ShardedModel::is_freed_after_forward(const ShardedUnit& unit) const {
 
 // While the code of a module runs, the modules around it are still in use.
 bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
-  if (std::find(in_use_.begin(), in_use_.end(), unit) != in_use_.end()) return false;
+  if (std::ranges::find(in_use_, unit) != in_use_.end()) return false;
   return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());
 }
 
@@ -242,7 +281,7 @@ void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorH
     const GuardedTensor& guarded = guarded_tensors_[each.tag];
     if (guarded.is_mark || each.is_written || (!in_backward && depth_ == 0 && !is_lent_))
       refuse(guarded, op, each.is_written);
-    if (std::find(in_use_.begin(), in_use_.end(), guarded.unit) == in_use_.end()) in_use_.push_back(guarded.unit);
+    if (std::ranges::find(in_use_, guarded.unit) == in_use_.end()) in_use_.push_back(guarded.unit);
   }
   if (is_lent_) return;
   for (const std::size_t unit : std::vector(in_use_)) {

@@ -152,8 +152,7 @@ std::vector<std::size_t> ShardedUnit::with_gradients() const {
 }
 
 bool ShardedUnit::has_gradients() const {
-  return std::any_of(parameters_.begin(), parameters_.end(),
-                     [](const auto& each) { return each.gradient().defined(); });
+  return std::ranges::any_of(parameters_, [](const auto& each) { return each.gradient().defined(); });
 }
 
 void ShardedUnit::keep_gradients() {
@@ -170,8 +169,7 @@ std::int64_t ShardedUnit::padded_elements(const std::vector<std::size_t>& parame
 // Names the parameters if some gradients of the unit are missing. Otherwise ranks could sum the gradients of different
 // parameters of the same size.
 std::string ShardedUnit::gradients_text(const std::vector<std::size_t>& parameters) const {
-  const auto trained =
-      std::count_if(parameters_.begin(), parameters_.end(), [](const auto& each) { return each.is_trained(); });
+  const auto trained = std::ranges::count_if(parameters_, [](const auto& each) { return each.is_trained(); });
   const bool are_all = static_cast<std::size_t>(trained) == parameters.size();
   if (are_all && !names_parameters_) return text_ + ": gradients";
   std::vector<std::string> names;

@@ -93,8 +93,7 @@ PowerSgd::Split PowerSgd::split(const std::vector<at::Tensor>& gradients) {
       continue;
     }
     elements_after_ += compressed;
-    const auto same =
-        std::find_if(shapes.begin(), shapes.end(), [&](const auto& shape) { return matrix.sizes() == shape.first; });
+    const auto same = std::ranges::find_if(shapes, [&](const auto& shape) { return matrix.sizes() == shape.first; });
     if (same == shapes.end()) {
       shapes.push_back({matrix.sizes().vec(), {matrix}});
     } else {

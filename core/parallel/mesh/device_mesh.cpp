@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/parallel/device_mesh.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -80,8 +80,7 @@ MeshLayout layout_of(std::vector<std::int64_t> sizes, std::vector<std::string> n
   if (ranks.empty()) {
     TORCH_CHECK_VALUE(product == world_size, "DeviceMesh: a mesh of ", shape, " does not have the ", world_size,
                       " ranks of the world; give other sizes, or say with .ranks which ranks are in it");
-    ranks.resize(static_cast<std::size_t>(world_size));
-    std::iota(ranks.begin(), ranks.end(), 0);
+    ranks = ranks_below(world_size);
   } else {
     TORCH_CHECK_VALUE(std::cmp_equal(ranks.size(), product), "DeviceMesh: .ranks has ", ranks.size(),
                       " ranks, which do not fill a mesh of ", shape, "; give as many as its places");

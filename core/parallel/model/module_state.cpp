@@ -39,7 +39,7 @@ std::vector<at::Tensor> once(std::vector<checks::ModuleTensor> tensors, const Ig
 }
 
 bool has_name(const std::vector<checks::ModuleTensor>& tensors, const std::string& name) {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& each) { return each.name == name; });
+  return std::ranges::any_of(tensors, [&](const auto& each) { return each.name == name; });
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ struct Filling {
   void add(Node& node, bool can_be_output) {
     members.insert(&node);
     bucket.nodes.push_back(&node);
-    has_external_output = has_external_output ||
-                          (can_be_output && std::any_of(node.users().begin(), node.users().end(),
-                                                        [&](const Node* user) { return !members.contains(user); }));
+    has_external_output =
+        has_external_output ||
+        (can_be_output && std::ranges::any_of(node.users(), [&](const Node* user) { return !members.contains(user); }));
   }
 };
 
@@ -71,7 +71,7 @@ class BucketAssignment {
     merge_preamble();
     std::vector<ForwardBucket> buckets;
     for (auto filling = filling_.rbegin(); filling != filling_.rend(); ++filling) {
-      std::reverse(filling->bucket.nodes.begin(), filling->bucket.nodes.end());
+      std::ranges::reverse(filling->bucket.nodes);
       buckets.push_back(std::move(filling->bucket));
     }
     return buckets;

@@ -36,8 +36,7 @@ bool is_item(const graph::Node& node) {
 }
 
 bool only_fetches(const ForwardBucket& bucket) {
-  return std::all_of(bucket.nodes.begin(), bucket.nodes.end(),
-                     [](const graph::Node* node) { return node->op() == graph::Op::GetAttr; });
+  return std::ranges::all_of(bucket.nodes, [](const graph::Node* node) { return node->op() == graph::Op::GetAttr; });
 }
 
 void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& options, Texts& warnings) {

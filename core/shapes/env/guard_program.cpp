@@ -75,7 +75,7 @@ GuardProgram::GuardProgram(const ShapeEnv& env) {
 }
 
 std::uint32_t GuardProgram::source_of(const std::string& symbol) const {
-  const auto found = std::find(symbol_of_source_.begin(), symbol_of_source_.end(), symbol);
+  const auto found = std::ranges::find(symbol_of_source_, symbol);
   if (found == symbol_of_source_.end()) throw ShapeError("a guard names '" + symbol + "', which no input gives");
   return static_cast<std::uint32_t>(found - symbol_of_source_.begin());
 }
@@ -161,7 +161,7 @@ std::string GuardProgram::in_terms_of_sources(const std::string& text) const {
       continue;
     }
     const std::string word(at, end);
-    const auto symbol = std::find(symbol_of_source_.begin(), symbol_of_source_.end(), word);
+    const auto symbol = std::ranges::find(symbol_of_source_, word);
     const bool known = symbol != symbol_of_source_.end();
     result += known ? source_names_[static_cast<std::size_t>(symbol - symbol_of_source_.begin())] : word;
     at = end;

@@ -28,7 +28,7 @@ void ShapeEnv::take_guard(Guard guard) {
 void ShapeEnv::refuse(const std::vector<std::string>& symbols, const std::string& asked) const {
   std::string made;
   for (const UnbackedSymbol& symbol : unbacked_) {
-    if (std::find(symbols.begin(), symbols.end(), symbol.name) == symbols.end()) continue;
+    if (std::ranges::find(symbols, symbol.name) == symbols.end()) continue;
     const std::string line = symbol.where.describe();
     if (!made.empty()) made += ", ";
     made += symbol.name + (line.empty() ? "" : " comes from " + line);

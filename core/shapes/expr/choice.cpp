@@ -35,7 +35,7 @@ Expr extreme(const Expr& left, const Expr& right, AtomKind kind) {
   std::vector<Expr> kept;
   for (const Expr& operand : operands) keep_extreme(kept, operand, kind);
   if (kept.size() == 1) return kept.front();
-  std::sort(kept.begin(), kept.end());
+  std::ranges::sort(kept);
   return ExprParts::make(Atom{kind, {}, std::move(kept), {}});
 }
 

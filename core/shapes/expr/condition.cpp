@@ -84,13 +84,13 @@ Condition Condition::join(Kind kind, const Condition& left, const Condition& rig
       operands.push_back(*side);
     }
   }
-  std::sort(operands.begin(), operands.end());
+  std::ranges::sort(operands);
   operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
   if (operands.size() > kMaxTerms) {
     throw ExpressionTooLarge("a condition has more than " + std::to_string(kMaxTerms) + " parts");
   }
   for (const Condition& operand : operands) {
-    if (operand.is_comparison() && std::binary_search(operands.begin(), operands.end(), ~operand)) {
+    if (operand.is_comparison() && std::ranges::binary_search(operands, ~operand)) {
       return kind != Kind::And;
     }
   }

@@ -109,7 +109,7 @@ std::vector<std::string> FloatExpr::symbols() const {
   std::vector<std::string> names = parts_->left.symbols();
   for (std::string& name : parts_->right.symbols()) names.push_back(std::move(name));
   const auto earlier = [](const auto& left, const auto& right) { return compare_names(left, right) < 0; };
-  std::sort(names.begin(), names.end(), earlier);
+  std::ranges::sort(names, earlier);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }

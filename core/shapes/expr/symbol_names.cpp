@@ -13,8 +13,8 @@ std::string_view letters_of(std::string_view name) noexcept {
 bool is_integer_symbol(std::string_view name) noexcept {
   const std::string_view letters = letters_of(name);
   const std::string_view digits = name.substr(letters.size());
-  const bool lower = std::all_of(letters.begin(), letters.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  const bool numbered = std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool lower = std::ranges::all_of(letters, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool numbered = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
   return lower && numbered && !letters.empty() && !digits.empty() && letters != "zf" && letters != "zuf";
 }
 

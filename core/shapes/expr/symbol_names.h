@@ -20,8 +20,7 @@ std::vector<std::string> symbols_of(const T& value) {
   for_each_atom(value, [&names](const Atom& atom) {
     if (atom.kind == AtomKind::Symbol) names.push_back(atom.name);
   });
-  std::sort(names.begin(), names.end(),
-            [](const auto& left, const auto& right) { return compare_names(left, right) < 0; });
+  std::ranges::sort(names, [](const auto& left, const auto& right) { return compare_names(left, right) < 0; });
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }

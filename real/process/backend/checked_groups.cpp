@@ -8,6 +8,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/coalescing.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/agree/group_arguments.h"
 #include "comm/backend/derived_group.h"
@@ -112,7 +113,7 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
   const auto made = services_.next_derived(call, name, global_ranks);
   services_.session.make(made, true);
-  const auto group_rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  const auto group_rank = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(made.key, services_.store);
   auto below = services_.connect(store, group_rank, static_cast<int>(ranks.size()));
   auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks),
@@ -125,7 +126,7 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
 auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
                            const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   comm::check_members("split", ranks, size_);
-  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
+  if (std::ranges::find(ranks, rank_) == ranks.end()) return {};
   return derive("split", ranks, *options_or_named(options, comm::derived_name(group_.name, "split", ranks)));
 }
 
@@ -141,11 +142,9 @@ auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, i
 auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
   auto& own = companions_[name];
   if (own == nullptr) {
-    std::vector<int> all;
-    for (int rank = 0; rank < size_; ++rank) all.push_back(rank);
     auto named = options_or_named(nullptr, name);
     named->group_desc = name;
-    own = derive("companion", all, *named);
+    own = derive("companion", ranks_below(size_), *named);
   }
   return own;
 }

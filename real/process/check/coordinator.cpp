@@ -2,13 +2,11 @@
 #include "coordinator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <rehearse_internal/exec/check.h>
-#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "comm/agree/wording.h"
@@ -17,12 +15,6 @@ namespace rehearse::real {
 namespace {
 
 bool has_failed(const std::optional<RankEnded>& end) { return end && end->end == exec::RankEnd::failed; }
-
-std::vector<int> all_ranks(std::size_t size) {
-  std::vector<int> ranks(size);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 std::string title_of(const GroupMade& made) {
   return made.call == "new_group" ? comm::new_group_title(made.number) : made.call;
@@ -64,7 +56,7 @@ void Coordinator::handle(int rank, const GroupMade& made, VirtualTime now) {
   const auto [entry, is_new] =
       creations_.try_emplace(key, Creation{comm::CreationCalls(states_.size(), made.number), made, {}, now});
   auto& creation = entry->second;
-  if (is_new) creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
+  if (is_new) creation.expected = by_all ? all_ranks() : made.ranks;
   if (creation.calls.vote().has(rank)) return;
   const bool did_fit = creation.calls.fit();
   creation.calls.add(rank, made.ranks, made.given_name, [] { return exec::CallSite(); });
@@ -136,7 +128,7 @@ void Coordinator::give_up(int rank, const std::string& why, VirtualTime now) {
 }
 
 bool Coordinator::all_have_ended() const {
-  return std::all_of(states_.begin(), states_.end(), [](const RankState& state) { return state.end.has_value(); });
+  return std::ranges::all_of(states_, [](const RankState& state) { return state.end.has_value(); });
 }
 
 void Coordinator::check_for_end(VirtualTime now) {
@@ -190,14 +182,14 @@ std::vector<GroupCalls::Open> Coordinator::open_calls() const {
       open.push_back(std::move(waits));
     }
   }
-  std::stable_sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
+  std::ranges::stable_sort(open, [](const auto& a, const auto& b) { return a.since < b.since; });
   return open;
 }
 
 // True if the rank is in a call, and for the check timeout it has done nothing but wait in that call.
 bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   const auto& state = states_[static_cast<std::size_t>(rank)];
-  return std::any_of(open.begin(), open.end(), [&](const auto& each) {
+  return std::ranges::any_of(open, [&](const auto& each) {
     return each.call.rank == rank && now - std::max(each.since, state.last_action) >= check_timeout_;
   });
 }
@@ -206,7 +198,7 @@ bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, 
 // computing.
 std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   std::vector<bool> may(states_.size());
-  for (const int rank : all_ranks(states_.size()))
+  for (const int rank : all_ranks())
     may[static_cast<std::size_t>(rank)] = !has_ended(rank) && !is_stuck(rank, open, now);
   for (bool changed = true; changed;) {
     changed = false;
@@ -224,8 +216,8 @@ bool Coordinator::is_hopeless(const GroupCalls::Open& call, const std::vector<bo
   const auto& awaited = call.call.waits_for;
   const auto comes = [&](int rank) { return may_come[static_cast<std::size_t>(rank)]; };
   const auto ended = [&](int rank) { return has_ended(rank); };
-  if (call.needs_all && std::any_of(awaited.begin(), awaited.end(), ended)) return true;
-  return std::none_of(awaited.begin(), awaited.end(), comes);
+  if (call.needs_all && std::ranges::any_of(awaited, ended)) return true;
+  return std::ranges::none_of(awaited, comes);
 }
 
 void Coordinator::check_for_overdue_calls(VirtualTime now) {
@@ -266,7 +258,7 @@ void Coordinator::begin_end(exec::Ending ending, std::string why, VirtualTime no
   began_to_end_ = now;
   note_pending_mismatches();
   const auto open = open_calls();
-  for (const int rank : all_ranks(states_.size())) {
+  for (const int rank : all_ranks()) {
     Stop stop{job_outcome.why};
     if (!has_ended(rank)) {
       const auto& where = job_outcome.blocked.emplace_back(where_is(rank, open));
@@ -333,8 +325,7 @@ void Coordinator::end_with_silent_rank0(int by, const RankEnded& ended, VirtualT
 void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, VirtualTime now) {
   const auto& call = overdue.call;
   const auto tenths = std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::deci>>(now - overdue.since);
-  const auto what =
-      fmt::format("{}: {} did not come within {:g} s", call.call, describe_ranks(call.waits_for), seconds(tenths));
+  const auto what = comm::overdue(call.call, call.waits_for, seconds(tenths));
   begin_end(exec::Ending::rank_failed, what, now);
   std::erase_if(job_outcome_->blocked, [&](const auto& blocked) { return blocked.rank == call.rank; });
   job_outcome_->failures.push_back(
@@ -345,8 +336,7 @@ void Coordinator::finish(VirtualTime now) {
   REHEARSE_CHECK(!over_);
   if (!job_outcome_) {
     // All failures came out of communication, so report the failure of the lowest rank as the cause.
-    const auto failed =
-        std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
+    const auto failed = std::ranges::find_if(states_, [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {
       end_with_failure(static_cast<int>(failed - states_.begin()), *failed->end, now);
     } else {
@@ -374,7 +364,7 @@ void Coordinator::finish(VirtualTime now) {
     job_outcome.ended_at.push_back(state.end ? state.end->at : now);
   }
   over_ = true;
-  for (const int rank : all_ranks(states_.size())) send_(rank, Over{job_outcome});
+  for (const int rank : all_ranks()) send_(rank, Over{job_outcome});
 }
 
 }  // namespace rehearse::real

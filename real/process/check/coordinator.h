@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <rehearse_internal/formatting/rank_list.h>
+
 #include "comm/agree/creation_calls.h"
 #include "process/check/group_calls.h"
 #include "process/check/messages.h"
@@ -73,6 +75,7 @@ class Coordinator {
   void open(const GroupMade& group);
   // A rank's arguments differ from those of earlier ranks. `did_fit`: the earlier ranks agreed.
   void begin_mismatch(Creation& creation, bool did_fit, VirtualTime now);
+  std::vector<int> all_ranks() const { return ranks_below(static_cast<int>(states_.size())); }
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 
   bool all_have_ended() const;

@@ -24,7 +24,7 @@ exec::CallSite no_place(int) { return {}; }
 void GroupCalls::add(int rank, const CallMade& made, VirtualTime now) {
   if (mismatch_) return;
   OpenCall call;
-  const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
+  const auto found = std::ranges::find(group_.ranks, rank);
   if (found == group_.ranks.end()) return;
   call.rank = static_cast<int>(found - group_.ranks.begin());
   call.sequence = made.sequence;
@@ -72,7 +72,7 @@ void GroupCalls::give_up(const BarrierGivenUp& message) {
   if (mismatch_ || message.sequence <= met_) return;
   auto& slot = slot_of(message.sequence);
   const auto is_barrier = [](const auto& call) { return !call || comm::is_monitored_barrier(call->operation); };
-  if (slot.failure || !std::all_of(slot.made.begin(), slot.made.end(), is_barrier)) return;
+  if (slot.failure || !std::ranges::all_of(slot.made, is_barrier)) return;
   auto& failure =
       slot.failure.emplace(BarrierFailed{key_, message.sequence, group_.name, comm::barrier_without_time()});
   failure.is_timeout = true;

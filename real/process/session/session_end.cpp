@@ -76,7 +76,7 @@ void Session::tell_self() {
 void Session::say_good_bye() {
   if (rank_ != 0 || !job_outcome_) return;
   const auto is_lost = [this](int other) {
-    return std::any_of(job_outcome_->failures.begin(), job_outcome_->failures.end(), [other](const auto& failure) {
+    return std::ranges::any_of(job_outcome_->failures, [other](const auto& failure) {
       return failure.rank == other && failure.end.kind == FailureKind::lost;
     });
   };

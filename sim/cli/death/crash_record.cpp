@@ -57,7 +57,7 @@ std::optional<int> noted(int signal, const void* fault) {
 void on_fatal(int signal, siginfo_t* info, void*) {
   const bool is_fault = info->si_code > 0 && (signal == SIGSEGV || signal == SIGBUS);
   const auto code = noted(signal, is_fault ? info->si_addr : nullptr);
-  const auto index = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
+  const auto index = std::ranges::find(kFatal, signal) - kFatal.begin();
   const auto& before = g_before[static_cast<std::size_t>(index)];
   if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) end_process(*code);
   // A fault repeats, so the former handler sees it. A signal that somebody sent does not repeat, so raise it again.

@@ -92,7 +92,10 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   return report;
 }
 
-Report report_on_death(const sim::Scenario& scenario, const CrashRecord& crash) {
+Report report_on_death(const sim::Scenario& scenario, const Arguments& arguments, const CrashRecord& crash) {
+  // The record has SIGXCPU only if the time limit ended the run (Watcher::end_overdue()).
+  if (arguments.time_limit && crash.signal == SIGXCPU)
+    return report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash);
   if (crash.headline.front() != '\0') return report_on_early_end(scenario, crash);
   const bool interrupted = crash.signal == SIGINT || crash.signal == SIGTERM;
   return report_on_death(scenario, interrupted ? Verdict::interrupted : Verdict::crashed,

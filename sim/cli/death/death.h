@@ -32,7 +32,8 @@ std::string killed_headline(const Arguments& arguments, const CrashRecord& crash
 // How the rank of a process that died has ended, if nobody knows more.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
-// The report, with its verdict, on a run that crashed, that ended its process early, or that a second Ctrl-C ended.
-Report report_on_death(const sim::Scenario& scenario, const CrashRecord& crash);
+// The report, with its verdict, on a run that crashed, that ended its process early, that a second Ctrl-C ended, or
+// that was killed because it did not end within its time limit.
+Report report_on_death(const sim::Scenario& scenario, const Arguments& arguments, const CrashRecord& crash);
 
 }  // namespace rehearse::cli

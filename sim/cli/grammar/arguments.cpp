@@ -148,7 +148,7 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
 }  // namespace
 
 bool Arguments::gives(std::string_view flag) const {
-  return std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.option->flag.name == flag; });
+  return std::ranges::any_of(given, [&](const auto& each) { return each.option->flag.name == flag; });
 }
 
 std::string Arguments::give(const sim::ScenarioOption& option, std::string_view text) {

@@ -38,7 +38,7 @@ const OptionSpec& option_of(const CommandSpec& command, std::string_view flag) {
 }
 
 const CommandSpec* find_named(const std::vector<CommandSpec>& specs, std::string_view name) {
-  const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
+  const auto found = std::ranges::find_if(specs, [&](const auto& spec) { return spec.name == name; });
   return found == specs.end() ? nullptr : &*found;
 }
 
@@ -82,8 +82,8 @@ std::vector<std::string> command_names() {
 const CommandSpec* find_command(std::string_view name) { return find_named(grammar(), name); }
 
 const OptionSpec* find_option(const CommandSpec& command, std::string_view name) {
-  const auto found = std::find_if(command.options.begin(), command.options.end(),
-                                  [&](const OptionSpec& option) { return option.flag.name == name; });
+  const auto found =
+      std::ranges::find_if(command.options, [&](const OptionSpec& option) { return option.flag.name == name; });
   return found == command.options.end() ? nullptr : &*found;
 }
 

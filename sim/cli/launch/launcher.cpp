@@ -120,8 +120,7 @@ RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
     processes.look(kLook);
     const auto now = real_time();
     const auto all = processes.ends();
-    if (!first_bad && std::any_of(all.begin(), all.end(), [](const auto& end) { return end.went_wrong(); }))
-      first_bad = now;
+    if (!first_bad && std::ranges::any_of(all, [](const auto& end) { return end.went_wrong(); })) first_bad = now;
     if (exec::interrupt_requested()) {
       ends.interrupted = true;
       stopping.ask(now, SIGINT);

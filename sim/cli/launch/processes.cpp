@@ -41,7 +41,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   std::vector<std::string> all = added;
   for (char** each = environ; *each != nullptr; ++each) {
     const auto is_same = [&](const auto& other) { return name_of_variable(other) == name_of_variable(*each); };
-    if (std::none_of(added.begin(), added.end(), is_same)) all.emplace_back(*each);
+    if (std::ranges::none_of(added, is_same)) all.emplace_back(*each);
   }
   return all;
 }
@@ -202,13 +202,13 @@ void Processes::reap(One& one) {
 }
 
 bool Processes::any_runs() const noexcept {
-  return std::any_of(all_.begin(), all_.end(), [](const One& one) { return !one.end.ended || one.printing; });
+  return std::ranges::any_of(all_, [](const One& one) { return !one.end.ended || one.printing; });
 }
 
 bool Processes::only_stopped_ones_run() const noexcept {
   const auto is_stopped = [](const One& one) { return !one.end.ended && one.end.stopped_by != 0; };
-  return std::any_of(all_.begin(), all_.end(), is_stopped) &&
-         std::all_of(all_.begin(), all_.end(), [&](const One& one) { return one.end.ended || is_stopped(one); });
+  return std::ranges::any_of(all_, is_stopped) &&
+         std::ranges::all_of(all_, [&](const One& one) { return one.end.ended || is_stopped(one); });
 }
 
 void Processes::signal_all(int signal) const noexcept {

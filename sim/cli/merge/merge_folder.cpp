@@ -293,17 +293,13 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
     if (output.wants("json")) report.files.push_back((folder / "report.json").string());
     if (output.wants("html")) report.files.push_back((folder / "report.html").string());
     report.files.insert(report.files.end(), others.written.begin(), others.written.end());
-    const bool has_trace = std::find(others.written.begin(), others.written.end(), (folder / "trace.json").string()) !=
-                           others.written.end();
+    const bool has_trace = std::ranges::find(others.written, (folder / "trace.json").string()) != others.written.end();
     sim::write_report_files(folder, output, {.report = report, .stored_in = has_trace ? folder : path()});
   } catch (const OutputError& error) {
-    problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
+    problem = error.what();
     report.files.clear();
   }
-  code = console.conclude(report, code);
-  if (problem.empty()) return code;
-  Console::error(problem);
-  return code == 0 ? kExitOutput : code;
+  return Console::code_after(problem, console.conclude(report, code));
 }
 
 }  // namespace rehearse::cli

@@ -54,8 +54,7 @@ std::string text_of(const Remark& remark) {
 }  // namespace
 
 std::vector<std::string> merged_events(std::vector<std::string> all) {
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& one, const auto& other) { return time_in(one) < time_in(other); });
+  std::ranges::stable_sort(all, [](const auto& one, const auto& other) { return time_in(one) < time_in(other); });
   const auto left_out = all.size() - std::min(all.size(), sim::kEventLinesShown);
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(left_out));
   return all;
@@ -65,7 +64,7 @@ std::vector<std::string> merged_remarks(const std::vector<std::string>& all) {
   std::vector<Remark> remarks;
   for (const auto& line : all) {
     auto remark = remark_in(line);
-    const auto known = std::find_if(remarks.begin(), remarks.end(), [&](const Remark& other) {
+    const auto known = std::ranges::find_if(remarks, [&](const Remark& other) {
       return other.text == remark.text && other.ranks.empty() == remark.ranks.empty();
     });
     if (known == remarks.end()) {

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <rehearse_internal/formatting/rank_list.h>
-#include <rehearse_internal/sim/format_time.h>
 
 #include "cli/merge/merged_lines.h"
+#include "report/diagnosis/diagnosis.h"
+#include "report/diagnosis/headline_parts.h"
 #include "report/diagnosis/standstill.h"
 #include "report/writers/culprits.h"
 
@@ -31,9 +34,9 @@ class Merger {
     if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
           waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
           interrupted() || ended_by_any())) {
-      set(Verdict::ok, fmt::format("{} rank{} returned after {} of real time", merged_.ranks,
-                                   merged_.ranks == 1 ? "" : "s", sim::format_time(merged_.end_time)));
+      set(Verdict::ok, sim::ranks_returned(merged_.ranks, "", merged_.end_time, "real"));
     }
+    diagnosis_.write_into(merged_);
     if (deciding_ != nullptr) add_evidence(*deciding_);
     return std::move(merged_);
   }
@@ -96,8 +99,8 @@ class Merger {
 
   static const RankLine* line_in(const Report& report, std::size_t rank) {
     const auto& lines = report.rank_lines;
-    const auto own = std::find_if(lines.begin(), lines.end(),
-                                  [rank](const RankLine& line) { return line.rank == static_cast<int>(rank); });
+    const auto own =
+        std::ranges::find_if(lines, [rank](const RankLine& line) { return line.rank == static_cast<int>(rank); });
     return own == lines.end() ? nullptr : &*own;
   }
 
@@ -115,15 +118,9 @@ class Merger {
     return line;
   }
 
-  void set(Verdict verdict, std::string headline) {
-    merged_.verdict = verdict;
-    merged_.headline = std::move(headline);
-  }
+  void set(Verdict verdict, std::string headline) { diagnosis_ = {verdict, {std::move(headline)}}; }
 
-  void set_from(const Report& report) {
-    set(report.verdict, report.headline);
-    merged_.causes = report.causes;
-  }
+  void set_from(const Report& report) { diagnosis_ = {report.verdict, {report.headline, report.causes}}; }
 
   const Report* first_with(Verdict verdict) const {
     for (const auto& [report, ending] : ranks_) {
@@ -143,8 +140,8 @@ class Merger {
   // failed check may speak of a lost connection. Then failed() skips it, because it seems to follow from other ranks.
   bool ended_by_any() {
     const auto verdicts = all_verdicts();
-    return std::any_of(verdicts.begin(), verdicts.end(),
-                       [this](Verdict verdict) { return verdict != Verdict::ok && ended_by(verdict); });
+    return std::ranges::any_of(verdicts,
+                               [this](Verdict verdict) { return verdict != Verdict::ok && ended_by(verdict); });
   }
 
   // True if the report describes all ranks. Then the rank that wrote it had received the job outcome.
@@ -181,16 +178,13 @@ class Merger {
     return true;
   }
 
-  // For example "; ranks 0-1 waited for it in allreduce #2 on group "world"".
-  std::string who_waited_for(int rank) const {
-    std::vector<int> waiting;
-    std::string call;
+  std::vector<comm::WaitEdge> waits_for(int rank) const {
+    std::vector<comm::WaitEdge> waits;
     for (const auto& wait : waits_) {
-      if (std::find(wait.waits_for.begin(), wait.waits_for.end(), rank) == wait.waits_for.end()) continue;
-      if (call.empty()) call = wait.call;
-      if (wait.call == call) waiting.push_back(wait.rank);
+      if (std::ranges::find(wait.waits_for, rank) != wait.waits_for.end())
+        waits.push_back({wait.rank, rank, wait.call});
     }
-    return waiting.empty() ? "" : fmt::format("; {} waited for it in {}", describe_ranks(waiting), call);
+    return waits;
   }
 
   bool crashed() {
@@ -206,11 +200,12 @@ class Merger {
       const auto rank = static_cast<int>(i);
       const auto what = report ? report->headline : merged_.rank_lines[i].doing;
       const bool named = what.starts_with(fmt::format("rank {} ", rank));
-      headline = (named ? what : fmt::format("rank {}: {}", rank, what)) + who_waited_for(rank);
+      headline = named ? what : fmt::format("rank {}: {}", rank, what);
+      if (const auto waits = waits_for(rank); !waits.empty()) headline += "; " + sim::waits_text(waits, 1, true);
       if (report) deciding_ = &*report;
     }
     if (others < 0) return ended_by(Verdict::crashed);
-    set(Verdict::crashed, headline + (others > 0 ? fmt::format("; and {} more", others) : ""));
+    set(Verdict::crashed, headline + sim::and_more(others));
     if (deciding_ == nullptr) deciding_ = with_waits();
     return true;
   }
@@ -228,7 +223,7 @@ class Merger {
       deciding_ = &*report;
     }
     if (others < 0) return false;
-    if (others > 0) merged_.headline += fmt::format("; and {} more", others);
+    diagnosis_.headline.text += sim::and_more(others);
     return true;
   }
 
@@ -245,17 +240,33 @@ class Merger {
     return ranks;
   }
 
-  // Describes the earliest wait that a rank gave up.
-  void set_timeout(const std::vector<int>& culprits) {
-    const auto& first = *std::min_element(waits_.begin(), waits_.end(),
-                                          [](const auto& one, const auto& other) { return one.at < other.at; });
-    auto waiting = ranks_in(first.call);
-    std::erase_if(waiting, [&](int rank) { return std::binary_search(culprits.begin(), culprits.end(), rank); });
-    merged_.causes = {{Cause::Kind::late, culprits, first.call, {}, waiting}};
-    set(Verdict::timeout, fmt::format("{} {} still on {} way; {} waited for {} in {} until the timeout at {}",
-                                      describe_ranks(culprits), culprits.size() == 1 ? "was" : "were",
-                                      culprits.size() == 1 ? "its" : "their", describe_ranks(waiting),
-                                      culprits.size() == 1 ? "it" : "them", first.call, sim::format_time(first.at)));
+  static const sim::AwaitedRanks& earliest(const std::vector<sim::AwaitedRanks>& waits) {
+    return *std::ranges::min_element(waits, [](const auto& a, const auto& b) { return a.at < b.at; });
+  }
+
+  // Tells about the earliest wait that ranks gave up and to which `late` came afterwards.
+  void set_late(const std::vector<int>& late) {
+    const auto is_late = [&](int rank) { return std::ranges::binary_search(late, rank); };
+    std::set<std::string_view> calls;
+    for (const auto& wait : waits_) {
+      if (is_late(wait.rank)) calls.insert(wait.call);
+    }
+    auto missed = waits_;
+    std::erase_if(missed, [&](const sim::AwaitedRanks& wait) { return !calls.contains(wait.call); });
+    const auto& first = earliest(missed);
+    auto ranks = ranks_in(first.call);
+    const auto waiting = std::stable_partition(ranks.begin(), ranks.end(), is_late);
+    diagnosis_ = {Verdict::timeout,
+                  sim::came_late({ranks.begin(), waiting}, first.call, first.at, {waiting, ranks.end()})};
+  }
+
+  // Adds the ranks that neither waited for known ranks nor returned.
+  void add_ranks_under_way(sim::Standstill& all) const {
+    for (const auto& line : merged_.rank_lines) {
+      const auto waits = [&](const sim::AwaitedRanks& wait) { return wait.rank == line.rank; };
+      if (line.state == RankOutcome::returned || std::ranges::any_of(waits_, waits)) continue;
+      all.add({line.rank, line.state == RankOutcome::blocked ? line.doing : "", {}, line.where});
+    }
   }
 
   // Applies if a rank reports a timeout or a deadlock. Decides between the two: TIMEOUT if the missing ranks came too
@@ -264,24 +275,22 @@ class Merger {
     if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
     if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
     deciding_ = with_waits();
-    const auto late = sim::late_ranks(waits_);
-    if (!late.empty()) {
-      set_timeout(late);
+    if (const auto late = sim::late_ranks(waits_); !late.empty()) {
+      set_late(late);
       return true;
     }
     sim::Standstill all(merged_.ranks);
     for (const auto& wait : waits_) all.add({wait.rank, wait.call, wait.waits_for, wait.where});
-    bool hopeless = true;
-    for (const auto& wait : waits_) hopeless = hopeless && all.is_hopeless(wait.rank, merged_.rank_lines);
-    auto diagnosis = all.diagnose();
-    if (hopeless) {
-      set(Verdict::deadlock, std::move(diagnosis.headline.text));
-      merged_.causes = std::move(diagnosis.headline.causes);
-      merged_.wait_cycle = std::move(diagnosis.wait_cycle);
-      return true;
+    const bool hopeless = std::ranges::all_of(
+        waits_, [&](const sim::AwaitedRanks& wait) { return all.is_hopeless(wait.rank, merged_.rank_lines); });
+    std::optional<VirtualTime> timeout;
+    if (!hopeless) {
+      add_ranks_under_way(all);
+      timeout = earliest(waits_).at;
     }
-    merged_.verdict = Verdict::timeout;
-    set_timeout(sim::culprits_of(merged_));
+    auto found = all.diagnose(timeout);
+    diagnosis_ = {hopeless ? Verdict::deadlock : Verdict::timeout, std::move(found.headline),
+                  std::move(found.wait_cycle)};
     return true;
   }
 
@@ -293,16 +302,11 @@ class Merger {
     return sim::culprits_of(standstill);
   }
 
-  // For example "; rank 2 was at job.cpp:7 in step; rank 0 waited for it ...".
   std::string who_was_missing(const std::vector<int>& missing) const {
     if (missing.empty()) return "";
     const auto rank = missing.front();
-    const auto& line = merged_.rank_lines[static_cast<std::size_t>(rank)];
-    const auto stood = line.state == RankOutcome::returned ? std::string("had returned")
-                       : line.where.empty()                ? std::string("did not come")
-                                                           : "was" + line.where.at();
-    return fmt::format("; rank {} {}{}{}", rank, stood, who_waited_for(rank),
-                       missing.size() > 1 ? fmt::format("; and {} more", missing.size() - 1) : "");
+    return sim::missing_at_end(merged_.rank_lines[static_cast<std::size_t>(rank)], waits_for(rank)) +
+           sim::and_more(static_cast<int>(missing.size()) - 1);
   }
 
   enum class Evidence { of_itself, waits_for_nobody, is_missing, of_all };
@@ -311,7 +315,7 @@ class Merger {
   // Next come ranks for which somebody waits, then ranks that wait for nobody, and then all others.
   Evidence evidence_of(std::size_t rank, const std::vector<int>& missing) const {
     if (tells_of_all(*ranks_[rank].report)) return Evidence::of_all;
-    if (std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) return Evidence::is_missing;
+    if (std::ranges::binary_search(missing, static_cast<int>(rank))) return Evidence::is_missing;
     const auto& line = merged_.rank_lines[rank];
     const bool in_a_call = line.state == RankOutcome::blocked && line.doing.find(" on group \"") != std::string::npos;
     return in_a_call || line.state == RankOutcome::returned ? Evidence::of_itself : Evidence::waits_for_nobody;
@@ -328,7 +332,7 @@ class Merger {
     const auto& [evidence, best] = *reports.rbegin();
     deciding_ = best.front();
     const bool is_of_one = evidence == Evidence::waits_for_nobody && deciding_->headline.starts_with("rank ");
-    const auto more = is_of_one && best.size() > 1 ? fmt::format("; and {} more", best.size() - 1) : "";
+    const auto more = is_of_one ? sim::and_more(static_cast<int>(best.size()) - 1) : "";
     set(Verdict::interrupted, deciding_->headline + more + who_was_missing(missing));
     return true;
   }
@@ -341,6 +345,7 @@ class Merger {
 
   const std::vector<RankReport>& ranks_;
   Report merged_;
+  sim::Diagnosis diagnosis_;
   std::vector<sim::AwaitedRanks> waits_;
   const Report* deciding_ = nullptr;
 };

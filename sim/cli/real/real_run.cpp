@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cctype>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -134,10 +133,7 @@ class RealRun {
     // Prefer the call of c10d or of the store in which the rank waits: it tells more than the system call.
     if (!known.waits_in.empty()) note_call(crash, known.waits_in);
     scenario_.output.leave_events_out();
-    const bool overdue = arguments_.time_limit && crash.signal == SIGXCPU;
-    Report report = overdue
-                        ? report_on_death(scenario_, Verdict::interrupted, killed_headline(arguments_, crash), crash)
-                        : report_on_death(scenario_, crash);
+    Report report = report_on_death(scenario_, arguments_, crash);
     if (process_) add_what_was_known(process_->rank, known, report);
     console_.end_progress();
     return leave(report, {report});
@@ -156,13 +152,10 @@ class RealRun {
     try {
       sim::write_report_files(folder_.path(), scenario_.output, results);
     } catch (const OutputError& error) {
-      problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
+      problem = error.what();
       report.files.clear();
     }
-    const int code = told(report);
-    if (problem.empty()) return code;
-    Console::error(problem);
-    return code == 0 ? kExitOutput : code;
+    return Console::code_after(problem, told(report));
   }
 
   int told(const Report& report) {

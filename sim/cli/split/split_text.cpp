@@ -50,8 +50,8 @@ std::vector<const PieceValue*> without_parameters(const std::vector<PieceValue>&
 
 std::string piece_text(const ModelSplit& split, const Piece& piece) {
   const auto& bucket = split.cut.buckets[piece.bucket];
-  const auto parameters = std::count_if(piece.inputs.begin(), piece.inputs.end(),
-                                        [](const PieceValue& value) { return value.kind == Kind::Parameter; });
+  const auto parameters =
+      std::ranges::count_if(piece.inputs, [](const PieceValue& value) { return value.kind == Kind::Parameter; });
   std::vector<const PieceValue*> outputs;
   for (const auto& value : piece.outputs) outputs.push_back(&value);
   return fmt::format("\n{}: bucket {}, {}, {}, {} bytes to reduce\n", piece.name, piece.bucket,

@@ -46,8 +46,8 @@ std::string placed(const std::string& call, const Place& where) {
 }
 
 bool depends_on_more_than_the_seed(const Report& report) {
-  return std::any_of(report.remarks.begin(), report.remarks.end(),
-                     [](const std::string& remark) { return remark.starts_with(sim::kOutsideOfTheSeed); });
+  return std::ranges::any_of(report.remarks,
+                             [](const std::string& remark) { return remark.starts_with(sim::kOutsideOfTheSeed); });
 }
 
 }  // namespace

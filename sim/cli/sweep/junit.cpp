@@ -101,13 +101,7 @@ void require_junit(const std::string& file) {
 
 bool leave_junit(const std::string& file, const std::string& program, const SeedResults& results) {
   if (file.empty()) return true;
-  try {
-    sim::write_file(file, [&](std::ostream& out) { write_junit(out, program, results); });
-    return true;
-  } catch (const OutputError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return false;
-  }
+  return Console::leave([&] { sim::write_file(file, [&](std::ostream& out) { write_junit(out, program, results); }); });
 }
 
 }  // namespace rehearse::cli

@@ -167,7 +167,7 @@ std::vector<path> shard_files_in(const path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (entry.is_directory(ignored)) look_in(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

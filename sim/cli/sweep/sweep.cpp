@@ -124,7 +124,7 @@ std::string schedule_of(const sim::Scenario& scenario, const sim::ProbedSteps& p
   const auto all = sim::portfolio();
   const auto& preempt = scenario.world.preempt;
   const auto fits = [&](const sim::Strategy& each) { return !preempt || each.preempt == *preempt; };
-  return fmt::format("mix of {}{}", std::count_if(all.begin(), all.end(), fits) + 2, steps);
+  return fmt::format("mix of {}{}", std::ranges::count_if(all, fits) + 2, steps);
 }
 
 int jobs_of(const Arguments& arguments) {
@@ -142,13 +142,7 @@ std::string banner(const sim::Scenario& scenario, const sim::ProbedSteps& probed
 
 bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome) {
   if (!asked.shard) return true;
-  try {
-    write_shard(scenario, *asked.shard, *asked.seeds, outcome);
-    return true;
-  } catch (const OutputError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return false;
-  }
+  return Console::leave([&] { write_shard(scenario, *asked.shard, *asked.seeds, outcome); });
 }
 
 // A shard writes no page, because `merge` reports the bugs.

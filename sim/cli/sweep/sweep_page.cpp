@@ -23,8 +23,8 @@ constexpr std::size_t kSeedsOfBugShown = 40;  // each with its link
 
 // A link from the sweep's page to the page of a seed; empty if the seed has none.
 std::string link_to(const Report& report, const path& folder) {
-  const auto page = std::find_if(report.files.begin(), report.files.end(),
-                                 [](const std::string& file) { return path(file).filename() == "report.html"; });
+  const auto page = std::ranges::find_if(
+      report.files, [](const std::string& file) { return path(file).filename() == "report.html"; });
   if (page == report.files.end()) return "";
   return path(*page).lexically_proximate(folder).generic_string();
 }
@@ -90,19 +90,15 @@ path sweep_page(const path& folder) { return folder / "sweep.html"; }
 
 bool leave_sweep_page(const path& folder, const SweepOutcome& outcome, Console& console) {
   const auto page = sweep_page(folder);
-  const bool failed = std::any_of(outcome.results.begin(), outcome.results.end(),
-                                  [](const auto& result) { return result.second.failure != nullptr; });
+  const bool failed =
+      std::ranges::any_of(outcome.results, [](const auto& result) { return result.second.failure != nullptr; });
   std::error_code ignored;
   std::filesystem::remove(page, ignored);
   if (!failed) return true;
-  try {
+  return Console::leave([&] {
     sim::write_file(page, [&](std::ostream& out) { write_sweep_page(out, outcome, folder); });
     console.note(fmt::format("page: {}\n", page.string()));
-    return true;
-  } catch (const sim::OutputError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return false;
-  }
+  });
 }
 
 }  // namespace rehearse::cli

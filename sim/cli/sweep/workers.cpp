@@ -139,15 +139,14 @@ Workers::Process Workers::spawn() {
   return process;
 }
 
-bool Workers::has_idle() const noexcept { return std::any_of(processes_.begin(), processes_.end(), is_idle); }
+bool Workers::has_idle() const noexcept { return std::ranges::any_of(processes_, is_idle); }
 
 bool Workers::has_busy() const noexcept {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [](const auto& process) { return process.seed.has_value(); });
+  return std::ranges::any_of(processes_, [](const auto& process) { return process.seed.has_value(); });
 }
 
 void Workers::start(std::uint64_t seed) {
-  const auto idle = std::find_if(processes_.begin(), processes_.end(), is_idle);
+  const auto idle = std::ranges::find_if(processes_, is_idle);
   REHEARSE_CHECK(idle != processes_.end(), seed, processes_.size());
   idle->seed = seed;
   idle->since = real_time();

@@ -87,13 +87,7 @@ void Console::result(std::string_view text) {
 }
 
 int Console::conclude(std::string_view text, int exit_code) {
-  try {
-    result(text);
-    return exit_code;
-  } catch (const OutputError& failed) {
-    error(fmt::format("{}\n", failed.what()));
-    return exit_code == 0 ? kExitOutput : exit_code;
-  }
+  return leave([&] { result(text); }) || exit_code != 0 ? exit_code : kExitOutput;
 }
 
 int Console::conclude(const Report& report, int exit_code) {
@@ -101,6 +95,12 @@ int Console::conclude(const Report& report, int exit_code) {
 }
 
 int Console::conclude(const Report& report) { return conclude(report, exit_code(report.verdict)); }
+
+int Console::code_after(const std::string& problem, int code) {
+  if (problem.empty()) return code;
+  error(fmt::format("{}; the files of this run are missing or incomplete\n", problem));
+  return code == 0 ? kExitOutput : code;
+}
 
 void Console::note(std::string_view text) {
   if (!options_.quiet) write(options_.machine ? stderr : stdout, text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include <rehearse/job/report.h>
@@ -59,6 +60,21 @@ class Console {
   int conclude(const Report& report, int exit_code);
   // The same, with the exit code of the report's verdict.
   int conclude(const Report& report);
+
+  // Runs `write`, which writes a file. If it throws OutputError, tells so on stderr and returns false.
+  template <class Write>
+  static bool leave(const Write& write) {
+    try {
+      write();
+      return true;
+    } catch (const OutputError& failure) {
+      error(std::string(failure.what()) + "\n");
+      return false;
+    }
+  }
+  // `problem`: why files of the run are missing; empty: none is. Tells so on stderr, and returns kExitOutput if `code`
+  // is 0; otherwise returns `code`.
+  static int code_after(const std::string& problem, int code);
 
   // True if results may have colors.
   bool color() const noexcept { return color_; }

@@ -48,7 +48,7 @@ constexpr std::array kDtypes{
 
 // Null: the values of this dtype must be equal.
 const KnownDtype* inexact(std::string_view name) {
-  const auto found = std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& each) { return each.name == name; });
+  const auto found = std::ranges::find_if(kDtypes, [&](const auto& each) { return each.name == name; });
   return found == kDtypes.end() ? nullptr : &*found;
 }
 

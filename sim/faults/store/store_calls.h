@@ -32,7 +32,7 @@ inline constexpr std::array kStoreCalls{
 // Null: a store has no such call.
 constexpr const StoreCallRow* find_store_call(std::string_view name) {
   const auto* const found =
-      std::find_if(kStoreCalls.begin(), kStoreCalls.end(), [&](const StoreCallRow& row) { return row.name == name; });
+      std::ranges::find_if(kStoreCalls, [&](const StoreCallRow& row) { return row.name == name; });
   return found == kStoreCalls.end() ? nullptr : found;
 }
 

@@ -40,8 +40,8 @@ StoreFaults::StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& l
     : keys_(std::move(keys)), ledger_(&ledger), partitions_(partitions) {
   partitions.when_healed([this] { cut_off_.notify_all(); });
   const auto& plans = ledger.plans();
-  const bool any_stale = std::any_of(plans.begin(), plans.end(),
-                                     [](const FaultPlan& plan) { return plan.fault->verb == Fault::Verb::stale_key; });
+  const bool any_stale =
+      std::ranges::any_of(plans, [](const FaultPlan& plan) { return plan.fault->verb == Fault::Verb::stale_key; });
   if (any_stale) keys_->keep_former_values();
 }
 
@@ -54,7 +54,7 @@ void StoreFaults::before(const StoreCall& call) {
     for (std::size_t index = 0; index < ledger_->plans().size(); ++index) {
       const Fault& fault = *ledger_->plans()[index].fault;
       const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
-      if (!traits_of(fault.verb).of_store || std::none_of(call.keys.begin(), call.keys.end(), is_its)) continue;
+      if (!traits_of(fault.verb).of_store || std::ranges::none_of(call.keys, is_its)) continue;
       ++calls_[{index, rank, row->name}];
       ++calls_[{index, rank, ""}];
     }
@@ -97,8 +97,8 @@ void StoreFaults::inject(std::string_view call, const std::vector<std::string>& 
   for (std::size_t index = 0; index < plans.size(); ++index) {
     const Fault& fault = *plans[index].fault;
     if (fault.verb != Fault::Verb::lose_key || !fits(index, call, keys)) continue;
-    const auto lost = std::find_if(keys.begin(), keys.end(),
-                                   [&](const std::string& key) { return is_key(key, fault.key) && keys_->has(key); });
+    const auto lost =
+        std::ranges::find_if(keys, [&](const std::string& key) { return is_key(key, fault.key) && keys_->has(key); });
     if (lost == keys.end() || !ledger_->draw(plans[index])) continue;
     ledger_->note(plans[index], exec::this_rank::rank(), title(call, *lost));
     lose(fault);
@@ -110,7 +110,7 @@ bool StoreFaults::fits(std::size_t index, std::string_view call, const std::vect
   const Fault& fault = *plan.fault;
   const int rank = exec::this_rank::rank();
   const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
-  if (!ledger_->is_open(plan, rank) || std::none_of(keys.begin(), keys.end(), is_its)) return false;
+  if (!ledger_->is_open(plan, rank) || std::ranges::none_of(keys, is_its)) return false;
   if (!fault.call) return true;
   if (!fault.call->op.empty() && fault.call->op != call) return false;
   if (fault.call->number == 0) return true;

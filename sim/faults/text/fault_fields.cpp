@@ -35,7 +35,7 @@ void require_corruption(const Fault& fault) {
 
 void require_sides(const Fault& fault) {
   for (const int rank : fault.from) {
-    if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) continue;
+    if (std::ranges::find(fault.ranks, rank) == fault.ranks.end()) continue;
     throw FaultError(fmt::format("partition has rank {} on both sides", rank));
   }
 }
@@ -253,7 +253,7 @@ bool has_when(const Fault& fault) {
 }
 
 bool has(const FaultField& field, Fault::Verb verb) {
-  return field.verbs.empty() || std::find(field.verbs.begin(), field.verbs.end(), verb) != field.verbs.end();
+  return field.verbs.empty() || std::ranges::find(field.verbs, verb) != field.verbs.end();
 }
 
 const std::vector<FaultField>& fault_fields() {

@@ -14,8 +14,7 @@ namespace rehearse::sim::fields {
 namespace {
 
 bool is_operation(std::string_view name) {
-  return std::any_of(comm::op_table::kRows.begin(), comm::op_table::kRows.end(),
-                     [&](const comm::OpRow& row) { return row.name == name; });
+  return std::ranges::any_of(comm::op_table::kRows, [&](const comm::OpRow& row) { return row.name == name; });
 }
 
 bool read_ranks(std::vector<int>& all, const std::string& text) {

@@ -48,15 +48,13 @@ FaultField choice(std::string_view name, Verbs verbs, const std::vector<std::pai
   for (const auto& [word, value] : words) texts.push_back(word);
   return {name, fmt::format("{}", fmt::join(texts, " or ")), std::move(verbs),
           [=](Fault& fault, const std::string& typed) {
-            const auto found =
-                std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == typed; });
+            const auto found = std::ranges::find_if(words, [&](const auto& w) { return w.first == typed; });
             if (found == words.end()) return false;
             fault.*field = found->second;
             return true;
           },
           [=](const Fault& fault) {
-            const auto found =
-                std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.second == fault.*field; });
+            const auto found = std::ranges::find_if(words, [&](const auto& w) { return w.second == fault.*field; });
             return found == words.begin() ? "" : found->first;
           }};
 }

@@ -15,7 +15,7 @@ bool is_corruptible(const at::Tensor& output) {
 }
 
 const at::Tensor* first_output(const comm::Operation& call) {
-  const auto found = std::find_if(call.outputs.begin(), call.outputs.end(), is_corruptible);
+  const auto found = std::ranges::find_if(call.outputs, is_corruptible);
   return found == call.outputs.end() ? nullptr : &*found;
 }
 

@@ -54,7 +54,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
   bool is_of(int rank) const {
     const auto& group = *transfer_.group;
     if (is_pair()) return sender_ == rank || group.global_rank(transfer_.calls.front()->peer) == rank;
-    return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    return std::ranges::find(group.ranks, rank) != group.ranks.end();
   }
 
   void lose(int rank, bool connections_break) {

@@ -42,7 +42,7 @@ class Partitions::Cut final : public exec::Timer {
     const auto& group = *transfer.group;
     const auto& ranks = group.ranks;
     const auto& call = *transfer.calls.front();
-    const auto any = [&](const auto& holds) { return std::any_of(ranks.begin(), ranks.end(), holds); };
+    const auto any = [&](const auto& holds) { return std::ranges::any_of(ranks, holds); };
     switch (transfer.type) {
       case c10d::OpType::SEND: {
         const int peer = transfer.calls.back()->peer;
@@ -105,13 +105,13 @@ void Partitions::tell_healed() const {
 bool Partitions::any() const noexcept { return !cuts_.empty(); }
 
 bool Partitions::stops(int from, int to) const {
-  return std::any_of(cuts_.begin(), cuts_.end(), [&](const Cut& cut) { return cut.stops(from, to); });
+  return std::ranges::any_of(cuts_, [&](const Cut& cut) { return cut.stops(from, to); });
 }
 
 bool Partitions::stops(const comm::Transfer& transfer, int sender) const {
   if (cuts_.empty()) return false;
   if (transfer.calls.front()->parts.empty()) {
-    return std::any_of(cuts_.begin(), cuts_.end(), [&](const Cut& cut) { return cut.stops(transfer, sender); });
+    return std::ranges::any_of(cuts_, [&](const Cut& cut) { return cut.stops(transfer, sender); });
   }
   bool any = false;
   comm::for_each_part(transfer, [&](std::size_t, const comm::Transfer& part, std::span<comm::Operation*>) {

@@ -20,8 +20,7 @@ double slowness(const std::vector<Fault>& faults, int rank) {
 }
 
 SlowCost::SlowCost(const fakes::CostModel& below, const std::vector<Fault>& faults, int ranks) : below_(below) {
-  const bool any =
-      std::any_of(faults.begin(), faults.end(), [](const Fault& fault) { return fault.verb == Fault::Verb::slow; });
+  const bool any = std::ranges::any_of(faults, [](const Fault& fault) { return fault.verb == Fault::Verb::slow; });
   for (int rank = 0; any && rank < ranks; ++rank) factors_.push_back(slowness(faults, rank));
 }
 

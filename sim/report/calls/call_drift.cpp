@@ -74,9 +74,8 @@ std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
     return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
   };
   for (const auto& [rank, calls] : by_rank) {
-    const auto same = std::find_if(sides.begin(), sides.end(), [&calls = calls, &goes_with](const AlikeCalls& side) {
-      return goes_with(side.calls, calls);
-    });
+    const auto same = std::ranges::find_if(
+        sides, [&calls = calls, &goes_with](const AlikeCalls& side) { return goes_with(side.calls, calls); });
     if (same == sides.end()) {
       sides.push_back({{rank}, calls});
       continue;
@@ -84,8 +83,8 @@ std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
     same->ranks.push_back(rank);
     if (calls.size() > same->calls.size()) same->calls = calls;
   }
-  std::stable_sort(sides.begin(), sides.end(),
-                   [](const AlikeCalls& a, const AlikeCalls& b) { return a.ranks.size() > b.ranks.size(); });
+  std::ranges::stable_sort(sides,
+                           [](const AlikeCalls& a, const AlikeCalls& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 

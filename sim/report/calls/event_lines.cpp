@@ -60,10 +60,10 @@ std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdi
     }
     lines[index].ranks.push_back(event->rank);
   }
-  std::reverse(lines.begin(), lines.end());
+  std::ranges::reverse(lines);
   std::vector<std::string> texts;
   for (auto& line : lines) {
-    std::sort(line.ranks.begin(), line.ranks.end());
+    std::ranges::sort(line.ranks);
     texts.push_back(fmt::format("{}  {}  {}", line.time, describe_ranks(line.ranks), line.what));
   }
   return texts;

@@ -201,7 +201,7 @@ std::set<int> suspects_of(const comm::Mismatch& mismatch) {
 }
 
 bool any_in(const std::vector<int>& ranks, const std::set<int>& set) {
-  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return set.contains(rank); });
+  return std::ranges::any_of(ranks, [&](int rank) { return set.contains(rank); });
 }
 
 bool is_behind(const Divergence& divergence, const Waits& waits) {
@@ -254,8 +254,8 @@ std::vector<std::string> compile_remarks(const RunRecord& record, const Places& 
 std::vector<std::string> graph_remarks(const RunRecord& record, const Places& places) {
   const auto sends_messages = [&](int rank) {
     const auto events = record.events.of_rank(rank);
-    return std::any_of(events.begin(), events.end(),
-                       [&](const comm::Event& event) { return record.events.flight_record(event).p2p_seq_id > 0; });
+    return std::ranges::any_of(
+        events, [&](const comm::Event& event) { return record.events.flight_record(event).p2p_seq_id > 0; });
   };
   std::vector<std::string> remarks;
   for (const auto& difference : compiler::graph_differences(record.journal, sends_messages)) {

@@ -14,7 +14,6 @@
 #include <rehearse_internal/job/lost_rank.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
 #include "report/diagnosis/headline_parts.h"
 #include "report/diagnosis/standstill.h"
@@ -87,7 +86,7 @@ class VerdictFinder {
   }
 
   void interrupted() {
-    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    const auto returned = std::ranges::count(outcome().ranks, exec::RankEnd::returned);
     const auto end = format_time(outcome().end_time);
     const auto when = is_real() ? fmt::format("at {} of real time", end)
                                 : fmt::format("after {} switches, at {} of virtual time", outcome().switches, end);
@@ -116,9 +115,8 @@ class VerdictFinder {
     for (const auto& [text, of] : record_.notes) {
       const std::vector<int> ranks(of.begin(), of.end());
       const auto& causes = diagnosis_.headline.causes;
-      const bool named = std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
-        return cause.kind == Cause::Kind::ended && cause.ranks == ranks;
-      });
+      const bool named = std::ranges::any_of(
+          causes, [&](const Cause& cause) { return cause.kind == Cause::Kind::ended && cause.ranks == ranks; });
       if (named) return {fmt::format("on {} {}; ", describe_ranks(ranks), text)};
     }
     return {};
@@ -148,16 +146,15 @@ class VerdictFinder {
       return set(Verdict::fault_not_fired,
                  {fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not)});
     }
-    set(Verdict::ok,
-        {fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
-                     options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
-                     is_real() ? "real" : "virtual", given_up({}))});
+    set(Verdict::ok, {ranks_returned(options_.ranks - static_cast<int>(crashed().size()), crashed_too(),
+                                     outcome().end_time, is_real() ? "real" : "virtual") +
+                      given_up({})});
   }
 
   const std::map<int, std::string>& crashed() const { return record_.crashed; }
 
   bool is_of_crashed(const std::vector<int>& ranks) const {
-    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed().contains(rank); });
+    return std::ranges::all_of(ranks, [&](int rank) { return crashed().contains(rank); });
   }
 
   std::string crashed_too() const {
@@ -183,7 +180,7 @@ class VerdictFinder {
     for (const auto& other : record_.pending) {
       if (other.call == call.call) callers.push_back(other.rank);
     }
-    std::sort(callers.begin(), callers.end());
+    std::ranges::sort(callers);
     return {fmt::format("{} was called by {}{} and never by {}; {}", call.call, describe_ranks(callers), where,
                         describe_ranks(call.waits_for), end),
             {{Cause::Kind::left_out, call.waits_for, call.call, place, callers}}};
@@ -203,7 +200,7 @@ class VerdictFinder {
     if (!is_of_waits()) return {};
     for (const auto& group : record_.pending_groups) {
       const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
-      const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
+      const bool for_good = std::ranges::any_of(group.missing, has_returned);
       if (!for_good && !is_awaited(group)) continue;
       auto told = left_out(group);
       told.text += "; ";
@@ -213,11 +210,9 @@ class VerdictFinder {
   }
 
   bool is_awaited(const comm::PendingGroup& group) const {
-    const auto is_missing = [&](int rank) {
-      return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
-    };
-    return std::any_of(record_.pending.begin(), record_.pending.end(), [&](const auto& call) {
-      return call.group == group.name && std::any_of(call.waits_for.begin(), call.waits_for.end(), is_missing);
+    const auto is_missing = [&](int rank) { return std::ranges::find(group.missing, rank) != group.missing.end(); };
+    return std::ranges::any_of(record_.pending, [&](const auto& call) {
+      return call.group == group.name && std::ranges::any_of(call.waits_for, is_missing);
     });
   }
 
@@ -227,8 +222,7 @@ class VerdictFinder {
     int others = -1;
     for (const auto& call : record_.pending) {
       const auto& told = headline.causes;
-      const bool is_told =
-          std::any_of(told.begin(), told.end(), [&](const Cause& cause) { return cause.call == call.call; });
+      const bool is_told = std::ranges::any_of(told, [&](const Cause& cause) { return cause.call == call.call; });
       if (!call.gave_up || call.waits_for.empty() || is_told || ++others > 0) continue;
       text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
                          describe_ranks(call.waits_for));
@@ -301,7 +295,10 @@ class VerdictFinder {
     // In a real run, this process may not know the calls of the others.
     const auto awaited = missing_ranks && !is_real() ? awaited_in(*failure.gave_up, failure.rank, record_) : Awaited();
     const bool all_came = !awaited.came_late.empty() && awaited.others.empty();
-    if (all_came) return came_late(failure, awaited.came_late);
+    if (all_came) {
+      return set(Verdict::timeout,
+                 came_late(awaited.came_late, failure.gave_up->call, failure.gave_up->at, {failure.rank}));
+    }
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
@@ -320,13 +317,6 @@ class VerdictFinder {
     told += diagnosis.headline;
     const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;
     set(came_too_late ? Verdict::timeout : Verdict::deadlock, std::move(told));
-  }
-
-  void came_late(const exec::RankFailure& failure, const std::vector<int>& ranks) {
-    set(Verdict::timeout,
-        {fmt::format("{} came to {} only when the timeout at {} had ended the wait of rank {}", describe_ranks(ranks),
-                     failure.gave_up->call, format_time(failure.gave_up->at), failure.rank),
-         {{Cause::Kind::late, ranks, failure.gave_up->call, {}, {failure.rank}}}});
   }
 
   // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.

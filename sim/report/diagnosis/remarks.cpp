@@ -25,7 +25,7 @@ std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
   for (const auto& rank : ranks) all += rank.times;
   if (all == ranks.size()) return "";
   const auto as_first = [&](const auto& rank) { return rank.times == ranks.front().times; };
-  const bool alike = ranks.size() > 1 && std::all_of(ranks.begin(), ranks.end(), as_first);
+  const bool alike = ranks.size() > 1 && std::ranges::all_of(ranks, as_first);
   return alike ? fmt::format(" ({} times each)", ranks.front().times) : fmt::format(" ({} times in all)", all);
 }
 
@@ -57,7 +57,7 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
   std::map<std::string, Left> calls;
   for (const auto& call : record.pending) {
     const auto is_crashed = [&](int rank) { return record.crashed.contains(rank); };
-    const bool is_plain = std::all_of(call.waits_for.begin(), call.waits_for.end(), is_crashed);
+    const bool is_plain = std::ranges::all_of(call.waits_for, is_crashed);
     if (!call.left_behind || call.gave_up || call.waits_for.empty() || is_plain) continue;
     if (headline.find(call.call) != std::string::npos) continue;
     auto& left = calls[call.call];
@@ -89,7 +89,7 @@ std::string taken_text(const RankMemory& use, const Places& places) {
   by_place.erase("");
   if (by_place.empty()) return "";
   std::vector<std::pair<std::string, std::uint64_t>> largest(by_place.begin(), by_place.end());
-  std::stable_sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(largest, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> texts;
   for (const auto& [place, bytes] : largest) {
     if (texts.size() == kPlacesShown) {
@@ -117,7 +117,7 @@ struct Recovery {
 std::vector<Recovery> recoveries_of(const CheckpointJournal& journal) {
   std::vector<Recovery> recoveries;
   for (const Restored& restored : journal.restored()) {
-    const auto same = std::find_if(recoveries.begin(), recoveries.end(), [&](const Recovery& recovery) {
+    const auto same = std::ranges::find_if(recoveries, [&](const Recovery& recovery) {
       return recovery.first.in == restored.in && recovery.first.saved_in == restored.saved_in &&
              recovery.first.steps == restored.steps;
     });
@@ -127,14 +127,14 @@ std::vector<Recovery> recoveries_of(const CheckpointJournal& journal) {
       same->ranks.push_back(restored.rank);
     }
   }
-  for (Recovery& recovery : recoveries) std::sort(recovery.ranks.begin(), recovery.ranks.end());
+  for (Recovery& recovery : recoveries) std::ranges::sort(recovery.ranks);
   return recoveries;
 }
 
 // For example "what rank 0 had saved in round 1 at train.cpp:41 in body".
 std::string source_text(const Restored& restored, const CheckpointJournal& journal, const Places& places) {
   const auto& all = journal.saved();
-  const auto saved = std::find_if(all.begin(), all.end(), [&](const CheckpointJournal::Saved& each) {
+  const auto saved = std::ranges::find_if(all, [&](const CheckpointJournal::Saved& each) {
     return each.is_kept && each.in == restored.saved_in && each.steps == restored.steps;
   });
   if (saved == all.end()) return fmt::format("what was saved in round {}", restored.saved_in.round);
@@ -213,7 +213,7 @@ std::vector<std::string> memory_remarks(const std::vector<RankMemory>& memory, s
   for (const auto& use : memory) {
     const auto of = limit > 0 ? fmt::format(" of {}", units::print_bytes(limit)) : "";
     auto text = fmt::format("peaked at {}{}{}", units::about_bytes(use.most), of, taken_text(use, places));
-    const auto known = std::find_if(said.begin(), said.end(), [&](const auto& each) { return each.first == text; });
+    const auto known = std::ranges::find_if(said, [&](const auto& each) { return each.first == text; });
     if (known != said.end()) {
       known->second.push_back(use.rank);
     } else {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "record/begun_report.h"
-#include "report/calls/call_counts.h"
 #include "report/calls/call_drift.h"
 #include "report/calls/call_places.h"
 #include "report/calls/differences.h"
@@ -69,13 +68,12 @@ std::string hint_at_labels(const Report& report, const RunRecord& record) {
   const auto is_of_counts = [&](const comm::PendingOperation& call) {
     const auto* const event = record.events.find(call.record_id);
     const bool unlabelled = event != nullptr && record.events.signature(*event).label.empty();
-    return unlabelled && !call.waits_for.empty() &&
-           std::all_of(call.waits_for.begin(), call.waits_for.end(), [&](int rank) {
+    return unlabelled && !call.waits_for.empty() && std::ranges::all_of(call.waits_for, [&](int rank) {
              return report.rank_lines[static_cast<std::size_t>(rank)].state == RankOutcome::returned;
            });
   };
   const bool counted = report.verdict == Verdict::deadlock && !report.call_counts.empty() && report.call_places.empty();
-  if (!counted || std::none_of(record.pending.begin(), record.pending.end(), is_of_counts)) return "";
+  if (!counted || std::ranges::none_of(record.pending, is_of_counts)) return "";
   return "the calls from one line look the same: give each a label, such as ctx.label(\"step 17\"), and the report "
          "names the first one that a rank leaves out";
 }
@@ -88,10 +86,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
   const Places places(record);
   const RankOutcomes ends(options.ranks, record, places);
   auto diagnosis = find_verdict(options, record, ends);
-  report.verdict = diagnosis.verdict;
-  report.headline = std::move(diagnosis.headline.text);
-  report.causes = std::move(diagnosis.headline.causes);
-  report.wait_cycle = std::move(diagnosis.wait_cycle);
+  diagnosis.write_into(report);
   report.stuck_since = stuck_since(record.outcome, report.verdict);
   report.rank_lines = ends.lines();
   if (diagnosis.absence) report.differences.push_back(std::move(*diagnosis.absence));

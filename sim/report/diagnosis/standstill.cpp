@@ -12,6 +12,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/diagnosis/headline_parts.h"
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {
@@ -20,7 +21,6 @@ namespace {
 constexpr std::size_t kRingShown = 8;  // ranks in the headline; all edges follow below it
 constexpr std::size_t kEdgesShown = 4;
 constexpr std::size_t kCausesShown = 2;  // different causes; the ranks' lines show all
-constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 
 using comm::WaitEdge;
 
@@ -61,7 +61,9 @@ class DeadEnds {
     for (const CommonEnd& cause : causes) {
       if (texts.size() == kCausesShown) break;
       texts.push_back({text(cause), {fact(cause)}});
-      if (texts.size() == 1 && !cause.held_up.empty()) texts.back().text += "; " + held_up(cause);
+      if (texts.size() > 1 || cause.held_up.empty()) continue;
+      texts.back().text += "; " + waits_text(cause.held_up, cause.ranks.size(), until_.has_value());
+      if (until_) texts.back().text += fmt::format(" until the timeout at {}", format_time(*until_));
     }
     if (texts.size() < causes.size())
       texts.push_back({fmt::format("ranks in {} more places", causes.size() - texts.size())});
@@ -79,12 +81,12 @@ class DeadEnds {
       const auto same = [&](const CommonEnd& other) {
         return other.call == own.call && other.where == own.where && other.polls == own.polls;
       };
-      auto cause = std::find_if(causes.begin(), causes.end(), same);
+      auto cause = std::ranges::find_if(causes, same);
       if (cause == causes.end()) cause = causes.insert(cause, own);
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
     }
-    for (CommonEnd& cause : causes) std::sort(cause.ranks.begin(), cause.ranks.end());
+    for (CommonEnd& cause : causes) std::ranges::sort(cause.ranks);
     return causes;
   }
 
@@ -122,27 +124,6 @@ class DeadEnds {
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
-  // For example "ranks 0-1 wait for it in barrier #2 on group "world", rank 3 in recv #1 from rank 2 on group "world"".
-  std::string held_up(const CommonEnd& cause) const {
-    std::vector<std::pair<std::string, std::set<int>>> calls;
-    for (const WaitEdge& edge : cause.held_up) {
-      auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == edge.call; });
-      if (call == calls.end()) call = calls.insert(call, {edge.call, {}});
-      call->second.insert(edge.from);
-    }
-    std::vector<std::string> texts;
-    for (const auto& [call, waiting] : calls) {
-      if (texts.size() == kCallsShown) break;
-      const std::vector<int> ranks(waiting.begin(), waiting.end());
-      const auto* const verb = until_ ? "waited" : ranks.size() == 1 ? "waits" : "wait";
-      const auto whom = texts.empty() ? fmt::format(" {} for {}", verb, cause.ranks.size() == 1 ? "it" : "them") : "";
-      texts.push_back(fmt::format("{}{} in {}", describe_ranks(ranks), whom, call));
-    }
-    if (texts.size() < calls.size()) texts.emplace_back("others in other calls");
-    const auto until = until_ ? fmt::format(" until the timeout at {}", format_time(*until_)) : "";
-    return fmt::format("{}{}", fmt::join(texts, ", "), until);
-  }
-
   const std::map<int, exec::Wait>& polling_;
   const std::optional<VirtualTime> until_;
 };
@@ -164,7 +145,7 @@ std::string shared_by_ranks(const comm::WaitAnalysis& waits) {
     return edge.to != edge.from && (edge.kind == exec::Wait::Kind::lock || edge.kind == exec::Wait::Kind::once);
   };
   const auto text_of = [&](const std::vector<WaitEdge>& edges) -> std::string {
-    const auto edge = std::find_if(edges.begin(), edges.end(), is_shared);
+    const auto edge = std::ranges::find_if(edges, is_shared);
     if (edge == edges.end()) return "";
     const auto* const format = edge->kind == exec::Wait::Kind::lock
                                    ? "; ranks share this {} only because a simulation runs them in one process: with "
@@ -181,8 +162,7 @@ std::string shared_by_ranks(const comm::WaitAnalysis& waits) {
 
 }  // namespace
 
-Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks others,
-                       std::map<int, std::string> unknown)
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks others, std::map<int, Unknown> unknown)
     : crashed_(std::move(crashed)), others_(others), unknown_(std::move(unknown)) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
@@ -191,15 +171,18 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks
 // came. Empty if neither applies to all of them.
 CauseText Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
-    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
+    return std::ranges::all_of(ranks, [&](int rank) { return known.contains(rank); });
   };
   if (all_in(crashed_))
     return {describe_ranks(ranks) + " crashed and will never come", {{Cause::Kind::crashed, ranks}}};
   if (!all_in(unknown_)) return {};
-  std::map<std::string, std::vector<int>> ranks_by_reason;
+  std::map<Unknown, std::vector<int>> ranks_by_reason;
   for (const int rank : ranks) ranks_by_reason[unknown_.at(rank)].push_back(rank);
   std::vector<std::string> reasons;
-  for (const auto& [reason, of] : ranks_by_reason) reasons.push_back(describe_ranks(of) + " " + reason);
+  for (const auto& [reason, of] : ranks_by_reason) {
+    const auto* const what = reason == Unknown::no_dump ? " left no dump" : " had dropped its calls of that group";
+    reasons.push_back(describe_ranks(of) + what);
+  }
   return {fmt::format("{}, so it is not known whether {} came", fmt::join(reasons, " and "),
                       ranks.size() == 1 ? "it" : "they")};
 }
@@ -327,10 +310,9 @@ namespace {
 // The call in which the receiver of the send receives something else; null: it is unknown.
 const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
                                             const std::vector<comm::PendingOperation>& pending) {
-  const auto receive = std::find_if(pending.begin(), pending.end(), [&](const comm::PendingOperation& call) {
+  const auto receive = std::ranges::find_if(pending, [&](const comm::PendingOperation& call) {
     const auto& receivers = send.waits_for;
-    return std::find(receivers.begin(), receivers.end(), call.rank) != receivers.end() &&
-           call.call.starts_with("recv ");
+    return std::ranges::find(receivers, call.rank) != receivers.end() && call.call.starts_with("recv ");
   });
   return receive == pending.end() ? nullptr : &*receive;
 }
@@ -338,7 +320,7 @@ const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
 // True if the receiver merely waits for another sender, which crashed or is held up by something else than other ranks.
 // Then it might have received this send next.
 bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
-  return receive != nullptr && std::any_of(receive->waits_for.begin(), receive->waits_for.end(), [&](int rank) {
+  return receive != nullptr && std::ranges::any_of(receive->waits_for, [&](int rank) {
            const RankLine& line = ends.line_of(rank);
            return line.state == RankOutcome::crashed || line.state == RankOutcome::stopped ||
                   (line.state == RankOutcome::blocked && line.waits_for.empty());

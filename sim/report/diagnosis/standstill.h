@@ -22,14 +22,16 @@ class RankOutcomes;
 // call.
 enum class OtherRanks { ended, not_come };
 
+// Why nobody knows whether a rank came to a call: its dump no longer has the group's calls, or it left no dump.
+enum class Unknown { calls_dropped, no_dump };
+
 // Explains a standstill. Blames, in this order, ranks that have ended, a cycle of waits, and ranks that wait for no
 // other rank. Call add() for each blocked rank.
 class Standstill {
  public:
-  // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no
-  // dump".
+  // `crashed`: see RunRecord. `unknown`: the ranks about which nobody knows whether they came.
   explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, OtherRanks others = OtherRanks::ended,
-                      std::map<int, std::string> unknown = {});
+                      std::map<int, Unknown> unknown = {});
 
   // `where`: the place of the wait, for the reader.
   void add(const exec::BlockedFiber& fiber, Place where);
@@ -61,7 +63,7 @@ class Standstill {
 
   const std::map<int, std::string> crashed_;
   const OtherRanks others_;
-  const std::map<int, std::string> unknown_;
+  const std::map<int, Unknown> unknown_;
   std::vector<comm::BlockedCall> calls_;  // a call with an empty text: its rank could have gone on
   std::map<int, exec::Wait> polling_;     // for each polling rank, the call with which it polls; empty: unknown
   std::set<int> ended_;

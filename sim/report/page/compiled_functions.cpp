@@ -47,8 +47,7 @@ void add_times(SameFunctions& same, std::size_t compile) {
 }
 
 Json told(SameFunctions same) {
-  std::stable_sort(same.records.begin(), same.records.end(),
-                   [](const auto* a, const auto* b) { return a->rank() < b->rank(); });
+  std::ranges::stable_sort(same.records, [](const auto* a, const auto* b) { return a->rank() < b->rank(); });
   std::vector<int> ranks;
   for (const auto* const record : same.records) ranks.push_back(record->rank());
   for (std::size_t i = 0; i < same.records.front()->compiles().size(); ++i) add_times(same, i);

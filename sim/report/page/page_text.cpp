@@ -76,7 +76,7 @@ std::string filled(std::string_view text, const Fills& fills) {
     const auto close = text.find("}}", open);
     REHEARSE_CHECK(close != std::string_view::npos, open);
     const auto name = text.substr(open + 2, close - open - 2);
-    const auto fill = std::find_if(fills.begin(), fills.end(), [&](const auto& each) { return each.first == name; });
+    const auto fill = std::ranges::find_if(fills, [&](const auto& each) { return each.first == name; });
     REHEARSE_CHECK(fill != fills.end(), name);
     result += text.substr(0, open);
     result += fill->second;

@@ -25,12 +25,11 @@ Json row_json(const RankGroup& group) {
 void keep_most_telling(std::vector<RankGroup>& groups, std::size_t most) {
   std::map<RankOutcome, std::size_t> ranks_in_state;
   for (const auto& group : groups) ranks_in_state[group.line->state] += group.ranks.size();
-  std::stable_sort(groups.begin(), groups.end(), [&](const RankGroup& a, const RankGroup& b) {
+  std::ranges::stable_sort(groups, [&](const RankGroup& a, const RankGroup& b) {
     return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
   });
   groups.resize(most);
-  std::sort(groups.begin(), groups.end(),
-            [](const RankGroup& a, const RankGroup& b) { return a.ranks.front() < b.ranks.front(); });
+  std::ranges::sort(groups, [](const RankGroup& a, const RankGroup& b) { return a.ranks.front() < b.ranks.front(); });
 }
 
 }  // namespace

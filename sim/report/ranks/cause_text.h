@@ -15,7 +15,7 @@ struct CauseText {
   std::vector<Cause> causes{};
 
   bool has(Cause::Kind kind) const {
-    return std::any_of(causes.begin(), causes.end(), [kind](const Cause& cause) { return cause.kind == kind; });
+    return std::ranges::any_of(causes, [kind](const Cause& cause) { return cause.kind == kind; });
   }
 
   CauseText& operator+=(const CauseText& more) {

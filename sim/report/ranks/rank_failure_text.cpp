@@ -126,17 +126,17 @@ class Unwindings {
     if (is_timeout(failure) || follows || is_a<RankAborted>(failure)) return;
     auto place = places_.place(unwinding->thrown_at);
     auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown", place.at());
-    auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return other.text == text; });
+    auto same = std::ranges::find_if(found_, [&](const auto& other) { return other.text == text; });
     if (same == found_.end()) same = found_.insert(same, {std::move(text), std::move(place), {}});
     auto& ranks = same->ranks;
-    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+    if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
   }
 
   CauseText first() const {
     CauseText all;
     for (std::size_t i = 0; i < std::min(found_.size(), kExceptionsShown); ++i) {
       auto ranks = found_[i].ranks;
-      std::sort(ranks.begin(), ranks.end());
+      std::ranges::sort(ranks);
       all.text += fmt::format("{} {} unwinding an exception, {}; ", describe_ranks(ranks),
                               ranks.size() == 1 ? "was" : "were", found_[i].text);
       all.causes.push_back({Cause::Kind::threw, std::move(ranks), "", found_[i].where});
@@ -146,9 +146,9 @@ class Unwindings {
 
  private:
   bool is_injected(const std::string& text, int rank) const {
-    return std::any_of(record_.faults.begin(), record_.faults.end(), [&](const FaultLine& fault) {
+    return std::ranges::any_of(record_.faults, [&](const FaultLine& fault) {
       return parse_fault(fault.fault).verb == Fault::Verb::fail_op &&
-             std::any_of(fault.fired.begin(), fault.fired.end(), [&](const FaultLine::Firing& firing) {
+             std::ranges::any_of(fault.fired, [&](const FaultLine::Firing& firing) {
                return firing.rank == rank && text.starts_with(firing.call);
              });
     });

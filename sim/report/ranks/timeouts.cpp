@@ -94,10 +94,9 @@ namespace {
 const exec::RankFailure* transfer_behind(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all) {
   const auto* const wait = wait_behind(failure);
   if (wait == nullptr) return nullptr;
-  const auto transfer = std::find_if(all.begin(), all.end(), [&](const exec::RankFailure& other) {
+  const auto transfer = std::ranges::find_if(all, [&](const exec::RankFailure& other) {
     const auto* const own = wait_behind(other);
-    const bool is_awaited =
-        std::find(wait->waits_for.begin(), wait->waits_for.end(), other.rank) != wait->waits_for.end();
+    const bool is_awaited = std::ranges::find(wait->waits_for, other.rank) != wait->waits_for.end();
     return is_awaited && own != nullptr && own->waits_for.empty() && timeout_of(other);
   });
   return transfer == all.end() ? nullptr : &*transfer;
@@ -109,12 +108,11 @@ const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const
   if (const auto* const transfer = transfer_behind(failure, all)) return *transfer;
   const auto late = was_over_before(failure) ? timeout_of(failure) : std::nullopt;
   if (!late) return failure;
-  const auto root = std::find_if(all.begin(), all.end(), [&](const exec::RankFailure& other) {
+  const auto root = std::ranges::find_if(all, [&](const exec::RankFailure& other) {
     const auto own = timeout_of(other);
     const bool same_call = own && own->group() == late->group() && own->sequence() == late->sequence();
     const auto& timed_out = late->ranks();
-    return same_call && !was_over_before(other) &&
-           std::find(timed_out.begin(), timed_out.end(), other.rank) != timed_out.end();
+    return same_call && !was_over_before(other) && std::ranges::find(timed_out, other.rank) != timed_out.end();
   });
   return root != all.end() ? *root : failure;
 }

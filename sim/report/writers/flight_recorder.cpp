@@ -44,7 +44,7 @@ std::vector<RecordedGroup> groups_of(const comm::EventLog& events) {
     auto& first = groups[pg_id];
     if (!first.made_by) first.made_by = first.group.ranks;
     std::erase(*first.made_by, rank);
-    if (std::find(passed.ranks.begin(), passed.ranks.end(), rank) == passed.ranks.end()) continue;
+    if (std::ranges::find(passed.ranks, rank) == passed.ranks.end()) continue;
     const auto same = std::find_if(groups.begin() + of_log, groups.end(),
                                    [&](const RecordedGroup& known) { return is_same(known.group, passed); });
     if (same != groups.end()) {

@@ -29,11 +29,11 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
   if (groups.size() <= kGroupsShown) return groups;
   std::map<RankOutcome, std::size_t> ranks_in_state;
   for (const Group& group : groups) ranks_in_state[group.line->state] += group.ranks.size();
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
     return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
   });
   groups.resize(kGroupsShown);
-  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ranks[0] < b.ranks[0]; });
+  std::ranges::sort(groups, [](const Group& a, const Group& b) { return a.ranks[0] < b.ranks[0]; });
   return groups;
 }
 

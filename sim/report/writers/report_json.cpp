@@ -297,7 +297,7 @@ void read_measurements(const Reader& reader, Report& report) {
   if (reader.has("stuck_since_ns")) report.stuck_since = reader.get_time("stuck_since_ns");
   const auto may_be_missing = unmeasured_keys(report);
   for (const char* key : {"seed", "schedule", "identity", "decisions", "switches", "operations", "end_time_ns"}) {
-    const bool may_be = std::find(may_be_missing.begin(), may_be_missing.end(), key) != may_be_missing.end();
+    const bool may_be = std::ranges::find(may_be_missing, key) != may_be_missing.end();
     if (!reader.has(key) && !may_be) reader.fail_at(key, "is missing");
   }
 }
@@ -306,7 +306,7 @@ Json head_of(const Report& report) {
   const auto left_out = unmeasured_keys(report);
   Json json = Json::object();
   const auto add = [&](std::string_view key, Json value) {
-    if (std::find(left_out.begin(), left_out.end(), key) == left_out.end()) json[key] = std::move(value);
+    if (std::ranges::find(left_out, key) == left_out.end()) json[key] = std::move(value);
   };
   add("rehearse_report", kReportFormatVersion);
   add("verdict", to_string(report.verdict));

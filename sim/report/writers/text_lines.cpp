@@ -135,9 +135,7 @@ std::string wrapped(std::string_view prefix, const std::vector<std::string>& par
   return lines.take();
 }
 
-std::size_t count_lines(std::string_view text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
+std::size_t count_lines(std::string_view text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 

@@ -63,8 +63,7 @@ std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_wo
     const Event event = shown(kept, stuck_since);
     Slice slice{event, std::max(event.ended() ? event.time_ended : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];
-    const auto lane =
-        std::find_if(free_at.begin(), free_at.end(), [&](VirtualTime free) { return free <= event.time_created; });
+    const auto lane = std::ranges::find_if(free_at, [&](VirtualTime free) { return free <= event.time_created; });
     slice.lane = static_cast<int>(lane - free_at.begin());
     if (lane == free_at.end()) {
       free_at.push_back(slice.end);

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 #include "dumps/explain_dumps.h"
 
 namespace rehearse::sim {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
-#include "dumps/dump_error.h"
+#include "dumps/dump.h"
 #include "dumps/explain_dumps.h"
 
 namespace rehearse::sim {

@@ -16,7 +16,6 @@
 #include <rehearse_internal/sim/chrome_trace.h>
 #include <rehearse_internal/sim/flight_recorder.h>
 
-#include "report/page/trace_timeline.h"
 #include "sim/report/event_log_maker.h"
 
 // Contract: a page's timeline has every call of the log with its times. A timeline read from the run's trace.json has

@@ -35,7 +35,7 @@ std::vector<int> open_files() {
 template <class Test>
 bool any_other_file(int file, const Test& test) {
   const auto files = open_files();
-  return std::any_of(files.begin(), files.end(), [&](int other) { return other != file && test(other); });
+  return std::ranges::any_of(files, [&](int other) { return other != file && test(other); });
 }
 
 bool is_same_file(int other, const struct stat& file) noexcept {

@@ -65,7 +65,7 @@ std::uint64_t key_of(std::uint32_t order, std::string_view name) {
 }
 
 void sort(std::vector<dirent64>& entries, std::uint32_t order) {
-  std::sort(entries.begin(), entries.end(), [order](const dirent64& a, const dirent64& b) {
+  std::ranges::sort(entries, [order](const dirent64& a, const dirent64& b) {
     const std::string_view name_a(a.d_name), name_b(b.d_name);
     const auto key_a = key_of(order, name_a), key_b = key_of(order, name_b);
     if (key_a != key_b) return key_a < key_b;

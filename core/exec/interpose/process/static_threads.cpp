@@ -23,7 +23,7 @@ namespace {
 
 bool is_at_one_of(const Fiber& fiber, const Initialisations& initialisations) {
   const auto& running = initialisations.running();
-  return std::any_of(running.begin(), running.end(), [&](const auto& each) { return each.second == &fiber; });
+  return std::ranges::any_of(running, [&](const auto& each) { return each.second == &fiber; });
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ void note_if_static(const Fiber& fiber) {
   const WorldState& world = world_of(fiber);
   if (!is_at_one_of(fiber, world.guards) && !is_at_one_of(fiber, world.onces)) return;
   auto where = CallSite::capture();
-  const bool is_known = std::any_of(threads_of_statics.begin(), threads_of_statics.end(),
-                                    [&](const auto& each) { return each.rank == fiber.rank && each.where == where; });
+  const bool is_known = std::ranges::any_of(
+      threads_of_statics, [&](const auto& each) { return each.rank == fiber.rank && each.where == where; });
   if (!is_known) threads_of_statics.push_back({fiber.rank, std::move(where)});
 }
 

@@ -35,12 +35,12 @@ bool is_in_header(const Frame& frame, std::string_view folder, std::string_view 
 Caller look_up(void* return_address) {
   if (in_foreign_library(return_address)) return Caller::library;
   const auto& frames = resolve(return_address);
-  if (std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.users_own; })) return Caller::user;
+  if (std::ranges::any_of(frames, [](const auto& frame) { return frame.users_own; })) return Caller::user;
   const auto is_standard = [](const auto& each) { return is_in_header(each.frame, "/c++/", "std::"); };
   const auto is_of_torch = [](const auto& each) { return is_in_header(each.frame, "/torch/include/", "torch::"); };
-  if (std::all_of(frames.begin(), frames.end(), is_standard)) return Caller::standard_header;
-  const bool is_of_headers = std::all_of(frames.begin(), frames.end(),
-                                         [&](const auto& each) { return is_standard(each) || is_of_torch(each); });
+  if (std::ranges::all_of(frames, is_standard)) return Caller::standard_header;
+  const bool is_of_headers =
+      std::ranges::all_of(frames, [&](const auto& each) { return is_standard(each) || is_of_torch(each); });
   return is_of_headers ? Caller::torch_header : Caller::library;
 }
 

@@ -78,8 +78,7 @@ c10::IValue convert(const Argument& argument, const c10::Type& type, std::option
 // If an item of the list is a SymInt, returns the list with the element type SymInt. The type in the schema is only
 // "int", and LibTorch would read the items of a list of ints as plain numbers. Returns other lists as they are.
 c10::IValue with_symbols(const c10::impl::GenericList& list) {
-  const bool has_symbols =
-      std::any_of(list.begin(), list.end(), [](const c10::IValue& item) { return item.isSymInt(); });
+  const bool has_symbols = std::ranges::any_of(list, [](const c10::IValue& item) { return item.isSymInt(); });
   if (!has_symbols) return list;
   c10::impl::GenericList symbolic(c10::SymIntType::get());
   for (const c10::IValue& item : list) symbolic.push_back(item.toSymInt());

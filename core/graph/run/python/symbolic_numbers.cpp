@@ -107,8 +107,8 @@ const std::unordered_map<std::string_view, SymbolicFunction>& symbolic_functions
 }  // namespace
 
 std::optional<IValue> call_symbolically(std::string_view target, const Arguments& arguments) {
-  if (std::none_of(arguments.begin(), arguments.end(), is_symbolic)) return std::nullopt;
-  if (!std::all_of(arguments.begin(), arguments.end(), is_integer)) return std::nullopt;
+  if (std::ranges::none_of(arguments, is_symbolic)) return std::nullopt;
+  if (!std::ranges::all_of(arguments, is_integer)) return std::nullopt;
   const auto found = symbolic_functions().find(target);
   return found != symbolic_functions().end() ? found->second(arguments) : std::nullopt;
 }

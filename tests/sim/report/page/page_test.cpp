@@ -13,7 +13,6 @@
 #include <rehearse_internal/job/compile_journal.h>
 
 #include "golden/report_samples.h"
-#include "report/page/byte_text.h"
 #include "report/page/compiled_functions.h"
 #include "report/page/page_text.h"
 #include "report/page/rank_rows.h"
