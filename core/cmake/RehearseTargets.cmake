@@ -73,6 +73,11 @@ function(rehearse_target_options target)
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  # The libraries are also linked into the shared object that an interpreter preloads. It is loaded at the start of a
+  # process, so its thread-locals may lie beside the executable's, where a switch finds them by one load.
+  if(NOT arg_TEST)
+    target_compile_options(${target} PRIVATE -fPIC -fno-semantic-interposition -ftls-model=initial-exec)
+  endif()
   # -O2, because CMake's -O3 costs compile time and gains nothing measurable around LibTorch calls. -g1, because reports
   # name the line at which a rank waits; line tables cost no measurable compile time.
   target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:${optimization};-g1>")

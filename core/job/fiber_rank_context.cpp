@@ -20,11 +20,13 @@ void WorldServices::leave() const {
   record.pending_groups = communicators.pending_groups();
   record.unwaited = communicators.unwaited_calls();
   record.short_messages = communicators.short_messages();
-  record.habits = communicators.remarks();
   record.raced_groups = communicators.raced_groups();
-  for (const auto* const notes : {&communicators.notes(), &remarks.notes()}) {
-    for (const auto& [text, ranks] : *notes) record.notes[text].insert(ranks.begin(), ranks.end());
-  }
+  const auto add = [](const auto& texts, auto& to) {
+    for (const auto& [text, ranks] : texts) to[text].insert(ranks.begin(), ranks.end());
+  };
+  add(communicators.remarks(), record.habits);
+  add(communicators.notes(), record.notes);
+  add(remarks.notes(), record.notes);
   for (auto& line : remarks.lines()) record.check_remarks.push_back(std::move(line));
 }
 

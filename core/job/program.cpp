@@ -19,6 +19,17 @@ std::deque<Program>& registered_programs() {
   return programs;
 }
 
+namespace {
+
+std::vector<ProgramKind*>& program_kinds() {
+  static std::vector<ProgramKind*> kinds;
+  return kinds;
+}
+
+}  // namespace
+
+void add_program_kind(ProgramKind& kind) { program_kinds().push_back(&kind); }
+
 // Does not check for clashes of names: an exception in a static initialiser would end the process before anything could
 // print it. programs() reports them. The return address shows which image contains the program.
 RegisteredProgram::RegisteredProgram(Program program) {
@@ -52,7 +63,11 @@ const Program* find_program(std::string_view name) {
   const auto all = programs();
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Program* program) { return program->name == name; });
-  return found == all.end() ? nullptr : *found;
+  if (found != all.end()) return *found;
+  for (auto* const kind : program_kinds()) {
+    if (const auto* const program = kind->find(name)) return program;
+  }
+  return nullptr;
 }
 
 }  // namespace rehearse

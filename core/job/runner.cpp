@@ -14,17 +14,25 @@ using MakeRunner = std::unique_ptr<Runner> (*)();
 constinit MakeRunner g_make_real_runner = nullptr;
 
 struct TransportRow {
+  Transport transport;
   const char* name;
   bool of_processes, on_gpus;
 };
 
-// In the order of Transport.
-constexpr std::array<TransportRow, 4> kTransports{{
-    {"automatic", false, false},
-    {"nccl", false, true},
-    {"gloo", true, false},
-    {"processes", true, true},
-}};
+constexpr std::array kTransports{
+    TransportRow{Transport::automatic, "automatic", false, false},
+    TransportRow{Transport::nccl, "nccl", false, true},
+    TransportRow{Transport::gloo, "gloo", true, false},
+    TransportRow{Transport::processes, "processes", true, true},
+};
+
+constexpr bool rows_follow_enum() {
+  for (std::size_t i = 0; i < kTransports.size(); ++i) {
+    if (static_cast<std::size_t>(kTransports[i].transport) != i) return false;
+  }
+  return kTransports.back().transport == Transport::processes;
+}
+static_assert(rows_follow_enum(), "a transport has no row, or not in its place; processes is the last");
 
 }  // namespace
 

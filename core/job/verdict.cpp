@@ -10,6 +10,7 @@ struct Row {
   Verdict verdict;
   std::string_view name;
   int exit_code;
+  bool of_waits = false;
 };
 
 // Exit codes are part of the command's interface: scripts compare them.
@@ -17,12 +18,12 @@ constexpr std::array kTable{
     Row{Verdict::ok, "OK", 0},
     Row{Verdict::rank_failed, "RANK FAILED", 1},
     Row{Verdict::mismatch, "MISMATCH", 2},
-    Row{Verdict::deadlock, "DEADLOCK", 3},
+    Row{Verdict::deadlock, "DEADLOCK", 3, true},
     Row{Verdict::nondeterminism, "NONDETERMINISM", 4},
-    Row{Verdict::livelock, "LIVELOCK", 5},
+    Row{Verdict::livelock, "LIVELOCK", 5, true},
     Row{Verdict::step_budget, "STEP BUDGET", 5},
     Row{Verdict::check_failed, "CHECK FAILED", 6},
-    Row{Verdict::timeout, "TIMEOUT", 8},
+    Row{Verdict::timeout, "TIMEOUT", 8, true},
     Row{Verdict::interrupted, "INTERRUPTED", 130},
     Row{Verdict::crashed, "CRASHED", 9},
     Row{Verdict::fault_not_fired, "FAULT NOT FIRED", 7},
@@ -42,6 +43,8 @@ static_assert(rows_follow_enum(), "a verdict is its row's index");
 std::string_view to_string(Verdict verdict) noexcept { return kTable[static_cast<std::size_t>(verdict)].name; }
 
 int exit_code(Verdict verdict) noexcept { return kTable[static_cast<std::size_t>(verdict)].exit_code; }
+
+bool is_of_waits(Verdict verdict) noexcept { return kTable[static_cast<std::size_t>(verdict)].of_waits; }
 
 std::vector<Verdict> all_verdicts() {
   std::vector<Verdict> verdicts;

@@ -45,7 +45,7 @@ class CallChecks final : public Layer {
 
   void leave(RunRecord& record) override {
     if (training_) training_->leave_to(*checks::rank_remarks());
-    if (sharing_) record.blamed = sharing_->blamed();
+    if (sharing_ && !sharing_->blamed().empty()) record.blamed = sharing_->blamed();
     if (buffers_ && !buffers_->blamed().empty()) record.blamed = buffers_->blamed();
   }
 

@@ -229,7 +229,7 @@ class StateChecks final : public Layer {
   void begin(comm::Communicators& communicators) override { communicators_ = &communicators; }
   void leave(RunRecord& record) override {
     if (record.outcome.ending == exec::Ending::all_returned) checks_.compare_what_is_left();
-    record.findings = checks_.findings();
+    for (const auto& finding : checks_.findings()) record.findings.push_back(finding);
     for (auto& line : checks_.remarks()) record.check_remarks.push_back(std::move(line));
   }
 

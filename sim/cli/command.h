@@ -5,6 +5,9 @@
 
 namespace rehearse::cli {
 
+// argv[0] of a command that is a module of Python.
+inline constexpr const char* kPythonCommand = "python -m rehearse";
+
 // Runs the whole command. Returns the process's exit code; does not throw.
 int command(int argc, const char* const* argv);
 

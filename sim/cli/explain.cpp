@@ -49,7 +49,7 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
   throw UsageError(fmt::format(
       "{}: the run of {} with seed {} did not end, so there is no report in its log (a report.json beside it may say "
       "how it was ended); run it again: {} replay {}",
-      arguments.operand, log.program, log.seed, shell_word(arguments.self), shell_word(arguments.operand)));
+      arguments.operand, log.program, log.seed, command_word(arguments.self), shell_word(arguments.operand)));
 }
 
 // True for several operands and for a folder. Throws UsageError for the folder of a run.

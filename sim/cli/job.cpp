@@ -9,6 +9,7 @@
 #include <rehearse/job/program.h>
 #include <rehearse_internal/job/spelling.h>
 
+#include "cli/command.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/terminal/progress.h"
 
@@ -91,6 +92,10 @@ sim::Scenario scenario_of(const Arguments& arguments) {
                     arguments.operand));
   }
   if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
+  if (!scenario.arguments.empty() && !find_program(scenario.program)->spec.takes_arguments) {
+    throw UsageError(fmt::format("{}: program {} takes no arguments of its own, such as \"{}\"; it has [parameters]",
+                                 arguments.operand, scenario.program, scenario.arguments.front()));
+  }
   // Refuses what no world can have, before the caller touches the files of an earlier run.
   try {
     [[maybe_unused]] const World possible(scenario.world);
@@ -117,7 +122,7 @@ std::vector<std::string> options_given(const Arguments& arguments) {
 }
 
 std::string seed_replay_line(const Arguments& arguments) {
-  auto line = fmt::format("{} replay {}", shell_word(arguments.self), shell_word(arguments.operand));
+  auto line = fmt::format("{} replay {}", command_word(arguments.self), shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;
 }
@@ -153,6 +158,8 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+std::string command_word(const std::string& self) { return self == kPythonCommand ? self : shell_word(self); }
+
 sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments) {
   sim::RunLog log;
   log.program = scenario.program;
@@ -184,7 +191,9 @@ sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracl
   return sim::run_once(
       options,
       [&](RankContext& context) {
-        program.spec.body(context, scenario.parameters.in_scratch([&] { return context.scratch_folder().string(); }));
+        auto parameters = scenario.parameters.in_scratch([&] { return context.scratch_folder().string(); });
+        parameters.set_arguments(scenario.arguments);
+        program.spec.body(context, parameters);
       },
       answers);
 }

@@ -47,6 +47,8 @@ std::string banner(const sim::Scenario& scenario);
 
 // A word in a form for a shell: unchanged if that is safe, otherwise in quotes.
 std::string shell_word(const std::string& word);
+// The same for the command itself: argv[0].
+std::string command_word(const std::string& self);
 
 // The log of a run that has not ended yet. The command writes it before the run, for runs that never come back.
 sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments);

@@ -39,7 +39,7 @@ sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& argumen
 }
 
 std::string replay_line(const Arguments& arguments, const OutputFolder& folder, const Report& report) {
-  const auto self = shell_word(arguments.self);
+  const auto self = command_word(arguments.self);
   if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }

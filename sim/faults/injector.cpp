@@ -107,8 +107,7 @@ bool FaultInjector::is_its_kind(const Fault& fault, const InterceptedCall& inter
   const bool is_send = intercepted.call.type == c10d::OpType::SEND;
   if (takes == FaultTraits::Takes::sends && !is_send) return false;
   // A buffered send has completed already, so nothing can move it later.
-  const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
-  if (moves_later && is_send && communicators_->options().buffered_sends) return false;
+  if (traits_of(fault.verb).holds_up && is_send && communicators_->options().buffered_sends) return false;
   const auto is_named = [&](const std::optional<Fault::Point>& point) {
     return !point || point->op.empty() || point->op == comm::op_row(intercepted.call.type).name;
   };

@@ -21,6 +21,16 @@ Value<Scenario> verdict() {
   return kinds::choice<Verdict>(at(&Scenario::expect), std::move(verdicts));
 }
 
+Value<Scenario> arguments() {
+  Value<Scenario> value{Form::texts, "texts"};
+  value.set = [](Scenario& scenario, std::string_view text, Spelling) {
+    scenario.arguments.emplace_back(text);
+    return std::string();
+  };
+  value.print = [](const Scenario& scenario, Spelling) { return scenario.arguments; };
+  return value;
+}
+
 ScenarioOption report_file(const ReportFile& file) {
   const bool always = file.written == Written::always;
   Value<Scenario> value{Form::flag, "true or false"};
@@ -51,6 +61,12 @@ Options<Scenario> all_rows() {
       {"program", kinds::text(at(&Scenario::program)), "a program of the executable"},
       {"executable", kinds::text(at(&Scenario::executable)),
        "the file or target that holds the program; errors name it", "`\"\"`"},
+      {.key = "arguments",
+       .value = arguments(),
+       .guide = "the words of a script's own command line; behind the command, those after `--`",
+       .fallback = "none",
+       .unless_default = true,
+       .flag = {"--argument", "WORD", "--epochs=3", "one word for the script itself, as those after -- are", "", 11}},
   };
   for (const auto& row : world_rows()) rows.push_back(within(&Scenario::world, row));
   rows.push_back({"expect", verdict(), ": the verdict that the run must have; then the exit code is 0", "", true});

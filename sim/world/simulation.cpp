@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rehearse/fakes/fake_store.h>
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/restart.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
@@ -89,6 +90,12 @@ void note_polls(const fakes::StoreState& keys, RunRecord& record) {
   }
 }
 
+// The state around `state` in a process with an interpreter; null in others.
+std::unique_ptr<exec::RankState> state_of_interpreter(exec::RankState& state) {
+  auto* const interpreter = exec::interpreter();
+  return interpreter != nullptr ? interpreter->state_around(state) : nullptr;
+}
+
 // What a world runs on: time and its scheduler, the network, the memory of ranks, and what the store holds.
 struct Machine {
   const WorldOptions options;
@@ -97,8 +104,9 @@ struct Machine {
   RunRecord& record;
   VirtualClock clock = {};
   torch_state::TorchRankState state{{.seed = options.seed}};
+  const std::unique_ptr<exec::RankState> interpreted = state_of_interpreter(state);
   EndOnFailure failures = {};
-  exec::RankExecutor executor{execution_of(options), decisions, clock, state, failures};
+  exec::RankExecutor executor{execution_of(options), decisions, clock, interpreted ? *interpreted : state, failures};
   const NetworkCost network{options.network, decisions};
   const SlowCost costs{network, options.faults, options.ranks};
   fakes::FakeFabric fabric{executor.timers(), clock, costs};

@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/archive/archive.h>
 #include <rehearse_internal/exec/file_interceptor.h>
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
@@ -27,9 +30,23 @@
 #include "network/network_cost.h"
 #include "report/diagnosis/report_builder.h"
 #include "simulation.h"
+#include "spare_process.h"
 
 namespace rehearse {
 namespace {
+
+// What a process tells its copy, which repeats its run.
+struct FirstRun {
+  std::uint64_t decisions = 0;  // DecisionLog::hash()
+  exec::Ending ending{};
+  bool has_findings = false;
+  std::string report;  // as JSON
+};
+
+template <class Archive>
+void fields(Archive& archive, FirstRun& run) {
+  archive(run.decisions, run.ending, run.has_findings, run.report);
+}
 
 // Records the files outside of scratch folders to which ranks write, as far as a FileInterceptor sees the writes. A run
 // with another seed may read what this run leaves in such a file. `outside` must outlive this object.
@@ -134,6 +151,10 @@ class World::Impl {
 
   Report simulated(Oracle& oracle, const Body& body, ScratchFolders& scratch) {
     explained_.reset();
+    std::optional<sim::SpareProcess> spare;
+    if (exec::interpreter() != nullptr && options_.explain_failures && !options_.call_sites) spare.emplace();
+    if (spare && spare->word())
+      return explained_in_copy(archive::unpacked<FirstRun>(*spare->word(), "a run"), oracle, body, scratch);
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     bool lacks_places = false;
     Report report = sim::build_report(options_, *record_, &lacks_places);
@@ -142,7 +163,26 @@ class World::Impl {
     const bool worth_it =
         report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty() && lacks_places);
     if (!worth_it || !options_.explain_failures) return report;
+    if (spare) {
+      const auto& outcome = record_->outcome;
+      spare->go_on_with(archive::packed(
+          FirstRun{record_->decisions.hash(), outcome.ending, !record_->findings.empty(), sim::to_json(report)}));
+    }
     return explained(std::move(report), body, scratch);
+  }
+
+  // Makes the run whose first report is in `first` once more, with call sites. Here nothing has happened yet, so the
+  // oracle takes the same decisions by itself.
+  Report explained_in_copy(const FirstRun& first, Oracle& oracle, const Body& body, ScratchFolders& scratch) {
+    WorldOptions again = options_;
+    again.call_sites = true;
+    again.checks.explain = first.has_findings;
+    if (say_repeat_) say_repeat_();
+    scratch.begin_again();
+    record_ = sim::simulate(again, oracle, body, scratch, {});
+    const bool is_same = record_->decisions.hash() == first.decisions && record_->outcome.ending == first.ending;
+    if (!is_same) return with_other_way(sim::report_from_json(first.report), "it took other decisions");
+    return sim::build_report(again, *record_);
   }
 
   // The machine schedules the ranks, so there is no oracle, and no second run could be the same.

@@ -49,7 +49,7 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"run", "a.toml", "--SEED=3"},
           std::string("job run: there is no option \"--SEED\" (did you mean \"--seed\"?)\n") + kUsageRun);
   refuses({"run", "a.toml", "-q"}, std::string("job run: there is no option \"-q\"\n") + kUsageRun);
-  refuses({"run", "--", "a.toml"}, std::string("job run: there is no option \"--\"\n") + kUsageRun);
+  refuses({"run", "--", "a.toml"}, std::string("job run: which scenario?\n") + kUsageRun);
   refuses({"explain", "run.rlog", "--seed=3"},
           "job explain: there is no option \"--seed\"\nusage: job explain FILE... [options]   (see job explain "
           "--help)\n");

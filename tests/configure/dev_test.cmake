@@ -89,7 +89,7 @@ function(case_wrong_command)
   expect("stdout" "${output}" "")
   string(REGEX MATCH "^[^\n]*\n[^\n]*\n" start "${errors}")
   expect("stderr" "${start}" "usage: ./dev [--libtorch=VERSION] <command>
-  run [SCENARIO [args]]  build and run a scenario; without one: docs/examples/lm_ddp/lm_ddp.toml
+  run [SCENARIO [args]]  build and run a scenario or a Python script; without one: docs/examples/lm_ddp/lm_ddp.toml
 ")
   set(usage "${errors}")
   dev(help)

@@ -17,7 +17,9 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 JOB = sys.argv[2] if len(sys.argv) > 2 else None
-TORCH = re.search(r"^readonly torch_version=(\S+)", (ROOT / "dev").read_text(), re.MULTILINE).group(1)
+MINOR = re.search(r"^readonly default_minor=(\S+)", (ROOT / "dev").read_text(), re.MULTILINE).group(1)
+VERSIONS = (ROOT / "core/cmake/libtorch_versions.txt").read_text()
+TORCH = re.search(rf"^{re.escape(MINOR)} torch==(\S+)", VERSIONS, re.MULTILINE).group(1)
 
 
 def line(page, beginning):

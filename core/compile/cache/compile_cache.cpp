@@ -45,7 +45,7 @@ constexpr std::string_view kEndOfModule = "\n}\n";  // a text inside a module co
 
 // Returns the text of a graph that contains the guards which compiling added, followed by the text of the back end. The
 // guards are in a graph so that the parser of graphs validates them.
-std::string text_of(const graph::List& guards, const std::string& stored) {
+std::string guards_text(const graph::List& guards, const std::string& stored) {
   graph::GraphModule module("guards");
   graph::List arguments;
   arguments.emplace_back(guards);
@@ -177,7 +177,7 @@ CompileCache::Made CompileCache::compile_anew(const CacheFolder& folder, const B
   std::string text;
   try {
     if (!graph.store) throw std::runtime_error("the back end '" + backend.name() + "' stores nothing of it");
-    text = text_of(guards.added(), graph.store());
+    text = guards_text(guards.added(), graph.store());
   } catch (const RankAborted&) {
     throw;
   } catch (const std::exception& error) {

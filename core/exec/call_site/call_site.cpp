@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <rehearse_internal/exec/call_site_scope.h>
+#include <rehearse_internal/exec/interpreter.h>
 
 #include "exec/call_site/canonical_address.h"
 #include "exec/call_site/symbolize.h"
@@ -78,9 +79,12 @@ std::vector<Place> places_of(const std::vector<Frame>& frames) {
 }  // namespace
 
 [[gnu::noinline]] std::size_t CallSite::capture_to(std::span<void*> out, std::size_t skip) noexcept {
-  Walk walk{out, skip + 1};
+  // Frames of an interpreter come first. The compiled ones behind them are its own, and libraries that it called.
+  auto* const script = interpreter();
+  const std::size_t count = script != nullptr ? script->frames(out.first(out.size() / 2)) : 0;
+  Walk walk{out.subspan(count), skip + 1};
   _Unwind_Backtrace(visit, &walk);
-  return walk.count;
+  return count + walk.count;
 }
 
 [[gnu::noinline]] CallSite CallSite::capture() {
@@ -130,8 +134,9 @@ std::string CallSite::how_to_see_lines() const {
 std::string describe(const Frame& frame) {
   auto function = frame.file.ends_with(".py") ? frame.function : short_name(frame.function);
   if (frame.file.empty()) return function;
-  return (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
-         std::to_string(frame.line) + " in " + function;
+  const auto line = (frame.short_file.empty() ? std::string(base_name(frame.file)) : frame.short_file) + ":" +
+                    std::to_string(frame.line);
+  return function.empty() ? line : line + " in " + function;
 }
 
 Place place_of(const Frame& frame) {

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/native_scope.h>
 
 #include "exec/call_site/line_table.h"
@@ -31,7 +32,8 @@ constexpr std::string_view kForeignLibraries[] = {
     "libc10.",   "libc10_",       "libstdc++.",     "libc++.",        "libc++abi.",       "libc.",
     "libm.",     "libgcc_s.",     "libpthread.",    "libdl.",         "librt.",           "libgomp",
     "libboost_", "libasan.",      "libubsan.",      "ld-linux",       "linux-vdso",       "libcudart",
-    "libcudnn",  "libcuda.",      "libcublas",      "libcufft",       "libcusparse",
+    "libcudnn",  "libcuda.",      "libcublas",      "libcufft",       "libcusparse",      "libpython3",
+    "python3",   "librehearse.",  "_rehearse.",
 };
 
 constexpr std::string_view kForeignNamespaces[] = {
@@ -176,6 +178,12 @@ ResolvedFrame resolved(const SourceFrame& source) {
   return {{std::move(name), source.file, source.line}, is_users_own(source), false};
 }
 
+// Null if no interpreter has frames at this address.
+Interpreter* interpreter_at(std::uintptr_t address) noexcept {
+  auto* const script = interpreter();
+  return script != nullptr && script->addresses().contains(address) ? script : nullptr;
+}
+
 std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
   const Module module = module_of(address);
   std::vector<ResolvedFrame> frames;
@@ -207,10 +215,20 @@ const std::vector<ResolvedFrame>& resolve(void* return_address) {
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = known.try_emplace(return_address);
   // The call precedes the address to which it returns, which may belong to the next line or even the next function.
-  if (is_new) entry->second = look_up(reinterpret_cast<std::uintptr_t>(return_address) - 1);
+  const auto address = reinterpret_cast<std::uintptr_t>(return_address);
+  if (!is_new) return entry->second;
+  if (auto* const script = interpreter_at(address)) {
+    auto known_there = script->resolve(address);
+    entry->second.push_back({std::move(known_there.frame), known_there.users_own});
+  } else {
+    entry->second = look_up(address - 1);
+  }
   return entry->second;
 }
 
-bool in_foreign_library(void* address) { return is_foreign(module_of(reinterpret_cast<std::uintptr_t>(address) - 1)); }
+bool in_foreign_library(void* return_address) {
+  const auto address = reinterpret_cast<std::uintptr_t>(return_address);
+  return interpreter_at(address) == nullptr && is_foreign(module_of(address - 1));
+}
 
 }  // namespace rehearse::exec

@@ -12,6 +12,7 @@
 #include "exec/time/patience.h"
 #include "fiber_life.h"
 #include "pollers.h"
+#include "rank_life.h"
 #include "switcher.h"
 #include "world_outcome.h"
 
@@ -22,7 +23,7 @@ void IdleLoop::step() {
                  world_.switcher.any_runnable(), world_.outcome.ended());
   if (world_.fiber_life.release_ended() && world_.switcher.any_runnable()) return;
   hear_threads();
-  if (world_.switcher.any_runnable()) return;
+  if (world_.switcher.any_runnable() || world_.rank_life.help_with_posted()) return;
   const IdleFacts known = facts();
   IdleStep step = world_.idle_policy.next(known);
   if (step.moved) world_.outcome.forget_hang();

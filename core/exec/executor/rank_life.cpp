@@ -141,21 +141,27 @@ void RankLife::post(int rank, std::function<void()> work) {
   if (posted_.add(rank, std::move(work))) spawn(rank, [this, rank] { run_posted(rank); });
 }
 
+bool RankLife::help_with_posted() {
+  if (world_.outcome.ended()) return false;
+  const auto rank = posted_.next_stuck();
+  if (rank) spawn(*rank, [this, rank = *rank] { run_posted(rank); });
+  return rank.has_value();
+}
+
 void RankLife::run_posted(int rank) {
   while (auto work = posted_.take(rank)) (*work)();
 }
 
 void RankLife::terminate(Fiber& fiber) {
   // RankAborted may have reached a noexcept function of the user's. That is not the rank's failure.
-  if (fiber.times_aborted == 0) {
-    if (const auto error = std::current_exception()) {
-      record_failure(fiber, error, last_throw());
-    } else {
-      const auto text = terminate_text(nullptr);
-      record_failure(fiber, std::make_exception_ptr(std::runtime_error(text)), CallSite::capture());
-    }
-    if (fiber.is_main()) world_.outcome.note_end_of_rank(fiber.rank, RankEnd::failed);
-  }
+  if (fiber.times_aborted > 0) world_.fiber_life.leave_behind(fiber);
+  if (auto error = std::current_exception()) fail_at_once(fiber, std::move(error), last_throw());
+  fail_at_once(fiber, std::make_exception_ptr(std::runtime_error(terminate_text(nullptr))), CallSite::capture());
+}
+
+void RankLife::fail_at_once(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
+  record_failure(fiber, std::move(error), std::move(thrown_at));
+  if (fiber.is_main()) world_.outcome.note_end_of_rank(fiber.rank, RankEnd::failed);
   world_.fiber_life.leave_behind(fiber);
 }
 

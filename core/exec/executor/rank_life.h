@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -16,7 +17,8 @@
 
 namespace rehearse::exec {
 
-// The pending work of each rank (RankExecutor::post()), and whether a fiber of the rank is processing it.
+// The pending work of each rank (RankExecutor::post()), and how many fibers of the rank are processing it: one, and
+// more only if work waits for later work.
 class PostedWork {
  public:
   using Work = std::function<void()>;
@@ -27,41 +29,60 @@ class PostedWork {
   bool add(int rank, Work work) {
     Rank& owner = at(rank);
     owner.waiting.push_back(std::move(work));
-    return !std::exchange(owner.is_taken, true);
+    ++pending_;
+    if (owner.fibers > 0) return false;
+    ++owner.fibers;
+    return true;
   }
 
-  // The processing fiber calls this for the oldest piece of work. nullopt: there is no more, and the fiber must end.
+  // A rank with pending work, for which the caller must start another fiber; nullopt: there is none. Call it when no
+  // fiber can run, so that those which process the rank's work are blocked.
+  std::optional<int> next_stuck() {
+    if (pending_ == 0) return std::nullopt;
+    const auto stuck =
+        std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return !rank.waiting.empty(); });
+    ++stuck->fibers;
+    return static_cast<int>(stuck - ranks_.begin());
+  }
+
+  // A processing fiber calls this for the oldest piece of work. nullopt: there is no more, and the fiber must end.
   std::optional<Work> take(int rank) {
     Rank& owner = at(rank);
-    REHEARSE_CHECK(owner.is_taken, rank, owner.waiting.size());
+    REHEARSE_CHECK(owner.fibers > 0, rank, owner.waiting.size());
     if (owner.waiting.empty()) {
-      owner.is_taken = false;
+      --owner.fibers;
       return std::nullopt;
     }
     auto work = std::move(owner.waiting.front());
     owner.waiting.pop_front();
+    --pending_;
     return work;
   }
 
-  // The rank has ended: destroys its pending work. The fiber that processes the work unwinds like any other.
-  void drop(int rank) { at(rank).waiting.clear(); }
+  // The rank has ended: destroys its pending work. The fibers that process the work unwind like any other.
+  void drop(int rank) {
+    pending_ -= at(rank).waiting.size();
+    std::exchange(at(rank).waiting, {}).clear();
+  }
 
   // The rank has crashed, including the fiber that processes its work: keeps the pending work, because no destructor
   // may run.
   void bury(int rank) {
+    pending_ -= at(rank).waiting.size();
     buried_.push_back(std::exchange(at(rank).waiting, {}));
-    at(rank).is_taken = false;
+    at(rank).fibers = 0;
   }
 
  private:
   struct Rank {
     std::deque<Work> waiting;
-    bool is_taken = false;
+    int fibers = 0;
   };
   Rank& at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<Rank> ranks_;
   std::vector<std::deque<Work>> buried_;
+  std::size_t pending_ = 0;
 };
 
 // Runs the bodies of ranks and the work of their helper fibers, and ends ranks. A rank is like a process whose main
@@ -78,6 +99,9 @@ class RankLife final : public FiberOwner {
   }
   Fiber& spawn(int rank, std::function<void()> work);
   void post(int rank, std::function<void()> work);
+  // Starts a fiber for posted work behind work that is blocked, as the next thread of a back end would do it. Returns
+  // whether there was any. Call it when no fiber can run.
+  bool help_with_posted();
 
   // Starts all ranks. If one cannot be created, the world ends.
   void begin_all(const std::function<void(int)>& body);
@@ -88,6 +112,8 @@ class RankLife final : public FiberOwner {
   // none, the failure's text names a likely cause of std::terminate(). If the fiber was unwinding because its world or
   // rank has ended, only leaves the fiber behind. As for any failure, the sink decides whether the world ends.
   [[noreturn]] void terminate(Fiber& fiber);
+  // The running fiber's rank fails with `error`, which cannot unwind: the fiber is left behind.
+  [[noreturn]] void fail_at_once(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
   // See crash_rank().
   void crash(int rank);
   // The world has ended: unwinds the fibers that can run. Then records what each of the other fibers waits for, unless

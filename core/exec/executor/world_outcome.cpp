@@ -2,6 +2,8 @@
 #include "world_outcome.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +14,22 @@
 #include "exec/call_site/failure_text.h"
 
 namespace rehearse::exec {
+namespace {
+
+// Whether a rank caught the timeout of the hang, went on, and waits for something else by now. If a rank still unwinds
+// from it, the hang led to the end.
+bool has_left_hang(const RunOutcome& outcome) {
+  std::set<std::tuple<int, std::uint32_t, std::string>> waits;
+  for (const BlockedFiber& fiber : outcome.blocked) {
+    if (fiber.unwinding) return false;
+    waits.emplace(fiber.rank, fiber.fiber_of_rank, fiber.waits_on);
+  }
+  return std::any_of(outcome.hang.begin(), outcome.hang.end(), [&](const BlockedFiber& hung) {
+    return !waits.contains({hung.rank, hung.fiber_of_rank, hung.waits_on});
+  });
+}
+
+}  // namespace
 
 WorldOutcome::WorldOutcome(const Clock& clock, int ranks) : clock_(clock) {
   outcome_.ranks.assign(static_cast<std::size_t>(ranks), RankEnd::aborted);
@@ -94,6 +112,7 @@ RunOutcome WorldOutcome::take() {
   REHEARSE_CHECK(ended_ && !taken_, ended_, taken_);
   taken_ = true;
   if (error_ != nullptr) std::rethrow_exception(error_);
+  if (outcome_.ending == Ending::deadlock && has_left_hang(outcome_)) outcome_.hang.clear();
   std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
     return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
   });

@@ -7,9 +7,12 @@
 
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/exec/interpreter.h>
 
 namespace rehearse::exec {
 namespace {
+
+constinit Interpreter* g_interpreter = nullptr;
 
 FiberLocals& locals_of_thread() noexcept {
   thread_local FiberLocals locals;
@@ -26,6 +29,9 @@ Fiber* fiber_with_locals() noexcept {
 }
 
 }  // namespace
+
+Interpreter* interpreter() noexcept { return g_interpreter; }
+void set_interpreter(Interpreter* interpreter) noexcept { g_interpreter = interpreter; }
 
 struct FiberLocals::Kept {
   struct Made {

@@ -66,6 +66,7 @@ class alignas(kCacheLine) Fiber {
   alignas(kCacheLine) Access next_access{};  // what its next step touches, if it may switch in front of that
   alignas(kCacheLine) VirtualTime limit{};   // of its last wait with a limit
   VirtualDuration passed_before_limit{0};    // TimerQueue::passed_by_choice() when that wait began
+  std::uint16_t tries_in_vain = 0;           // of semaphores, with an interpreter
 
   // The last line but one: data that blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked

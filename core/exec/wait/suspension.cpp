@@ -4,8 +4,10 @@
 #include <exception>
 
 #include <rehearse_internal/exec/idle_policy.h>
+#include <rehearse_internal/exec/interpreter.h>
 
 #include "exec/executor/fiber_life.h"
+#include "exec/executor/rank_life.h"
 #include "exec/executor/switcher.h"
 #include "exec/executor/world_outcome.h"
 #include "exec/executor/world_parts.h"
@@ -19,7 +21,8 @@ constexpr std::uint32_t kTimesAbortedMax = 1'000;
 [[noreturn]] void abort_in(Fiber& fiber, const Observer* observer) {
   auto& world = *fiber.world;
   world.outcome.note_where(fiber, observer);
-  if (std::uncaught_exceptions() > 0 || fiber.times_aborted == kTimesAbortedMax) world.fiber_life.leave_behind(fiber);
+  const bool cannot_unwind = interpreter() != nullptr || std::uncaught_exceptions() > 0;
+  if (cannot_unwind || fiber.times_aborted == kTimesAbortedMax) world.fiber_life.leave_behind(fiber);
   ++fiber.times_aborted;
   const auto& reason = world.outcome.reason();
   throw RankAborted(reason.empty() ? "the world has ended" : reason);
@@ -46,6 +49,11 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
 }
 
 void abort_wait(Fiber& fiber, const Observer& observer) { abort_in(fiber, &observer); }
+
+void throw_from_c(Fiber& fiber, const std::exception_ptr& error) {
+  if (interpreter() == nullptr) std::rethrow_exception(error);
+  fiber.world->rank_life.fail_at_once(fiber, error, CallSite::capture());
+}
 
 void yield(Fiber& fiber) {
   auto& world = *fiber.world;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <exception>
+
 #include <rehearse/exec/observer.h>
 
 #include "exec/fiber/fiber.h"
@@ -17,6 +19,10 @@ void suspend_blocked(Fiber& fiber, const Observer& observer);
 // Like suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().
 bool suspend_or_end(Fiber& fiber, const Observer& observer);
 [[noreturn]] void abort_wait(Fiber& fiber, const Observer& observer);
+
+// Throws `error` out of a function of libc. In a process with an interpreter, whose C code cannot unwind, the running
+// fiber's rank fails here instead.
+[[noreturn]] void throw_from_c(Fiber& fiber, const std::exception_ptr& error);
 
 // Lets other fibers run. Throws as suspend_blocked() does, also if the world or the rank has ended during the call.
 void yield(Fiber& fiber);

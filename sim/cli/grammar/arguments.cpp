@@ -21,7 +21,9 @@ class Parser {
   Parser(const std::string& name, const CommandSpec& command) : name_(name), command_(command) {}
 
   void parse(const std::vector<std::string>& words, Arguments& arguments) {
-    for (auto word = words.begin(); word != words.end(); ++word) split(word, words.end());
+    const auto own = std::find(words.begin(), words.end(), "--");
+    for (auto word = words.begin(); word != own; ++word) split(word, own);
+    if (own != words.end()) take_programs_own({std::next(own), words.end()});
     if (help_) throw HelpAsked{help(name_, &command_)};
     for (const auto& extra : extras_) take_operand(extra, arguments);
     if (arguments.operand.empty() && !command_.operand.question.empty())
@@ -38,6 +40,12 @@ class Parser {
 
  private:
   using Word = std::vector<std::string>::const_iterator;
+
+  void take_programs_own(const std::vector<std::string>& words) {
+    const auto* const option = find_option(command_, "--argument");
+    if (option == nullptr) refuse(name_, &command_, "-- separates the arguments of a script, and no script runs here");
+    for (const auto& word : words) values_[option->flag.name].push_back(word);
+  }
 
   // Leaves `word` at the last word of the option.
   void split(Word& word, Word end) {

@@ -46,7 +46,7 @@ int merge(const Arguments& arguments, Console& console) {
     throw UsageError(
         fmt::format("{}: its run is under way, and merges its ranks itself at its end", arguments.operand));
   auto report = merged_report_of(folder, std::nullopt);
-  report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
+  report.replay = fmt::format("{} merge {}", command_word(arguments.self), shell_word(arguments.operand));
   sim::OutputOptions output;
   output.want_what_modes_share();
   const int code = exit_code(report.verdict);

@@ -88,7 +88,7 @@ void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console
 }
 
 std::string again(const Arguments& arguments) {
-  std::string line = fmt::format("{} run {}", shell_word(arguments.self), shell_word(arguments.operand));
+  std::string line = fmt::format("{} run {}", command_word(arguments.self), shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;
 }
@@ -171,7 +171,7 @@ class RealRun {
     if (arguments_.json) return console_.conclude(report);
     auto text = fmt::format("[{}] {}: {}\n", process_->rank, to_string(report.verdict), report.headline);
     if (process_->rank == 0) {
-      text += fmt::format("all ranks: {} merge {}\n", shell_word(arguments_.self),
+      text += fmt::format("all ranks: {} merge {}\n", command_word(arguments_.self),
                           shell_word(scenario_.output.directory.string()));
     }
     return console_.conclude(text, exit_code(report.verdict));

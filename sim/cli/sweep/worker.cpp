@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/sweep/worker.h"
 
+#include <cerrno>
+#include <csignal>
 #include <exception>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/archive/archive.h>
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/interrupt.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -29,10 +34,33 @@ class Worker {
 
   void run() {
     std::uint64_t seed = 0;
-    while (read_whole(files_.seeds, &seed, sizeof seed)) answer(seed);
+    while (read_whole(files_.seeds, &seed, sizeof seed)) {
+      if (exec::interpreter() == nullptr) {
+        answer(seed);
+      } else {
+        answer_in_copy(seed);
+      }
+    }
   }
 
  private:
+  // An interpreter keeps what a run has changed, so each run has a process of its own.
+  void answer_in_copy(std::uint64_t seed) {
+    Console::flush();
+    const auto copy = fork();
+    if (copy < 0) throw std::system_error(errno, std::generic_category(), "a process for a seed");
+    if (copy == 0) {
+      answer(seed);
+      Console::flush();
+      _exit(0);
+    }
+    int status = 0;
+    while (waitpid(copy, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) raise(WTERMSIG(status));
+    if (WEXITSTATUS(status) != 0) _exit(WEXITSTATUS(status));
+  }
+
   void answer(std::uint64_t seed) {
     // Forget an interrupt request that arrived while the previous seed was ending.
     exec::clear_interrupt();
@@ -109,7 +137,7 @@ std::string replay_line(Arguments arguments, const WorldOptions& world, const st
     arguments.give(*sim::find_scenario_flag("--seed"), fmt::format("{}", world.seed));
     return seed_replay_line(arguments);
   }
-  return fmt::format("{} replay {}", shell_word(arguments.self), shell_word(log.string()));
+  return fmt::format("{} replay {}", command_word(arguments.self), shell_word(log.string()));
 }
 
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report) {

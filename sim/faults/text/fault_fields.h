@@ -25,6 +25,7 @@ struct FaultTraits {
   bool lasts = false;      // needs `for`
   bool ends_rank = false;  // the rank crashes; it may begin again
   bool mends = false;      // may end a hang
+  bool holds_up = false;   // the data of the call moves later
   enum class Takes { any, collectives, sends, data } takes = Takes::any;  // `data`: calls that bring the rank data
 };
 

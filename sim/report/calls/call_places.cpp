@@ -108,9 +108,8 @@ CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict) {
     if (mismatch.kind == comm::Mismatch::Kind::collective) calls[mismatch.group] = mismatch.sequence;
     return calls;
   }
-  constexpr Verdict kOfCalls[] = {Verdict::mismatch, Verdict::deadlock, Verdict::timeout, Verdict::livelock};
   const auto& failures = record.outcome.failures;
-  const bool of_calls = std::find(std::begin(kOfCalls), std::end(kOfCalls), verdict) != std::end(kOfCalls);
+  const bool of_calls = verdict == Verdict::mismatch || is_of_waits(verdict);
   if (!of_calls && (failures.empty() || !follows_a_timeout(failures.front()))) return calls;
   for (const auto& call : record.pending) {
     if (!call.waits_for.empty()) calls[call.group] = std::numeric_limits<std::uint64_t>::max();

@@ -36,7 +36,8 @@ Difference difference_of(const comm::Mismatch& mismatch,
     return Difference::Side{side.alike, call + side.fingerprint, where(side)};
   };
   if (!of_new_group) difference.group = mismatch.group;
-  difference.sequence = mismatch.sequence;
+  // Each side of a message counts its own calls.
+  if (mismatch.kind != comm::Mismatch::Kind::point_to_point) difference.sequence = mismatch.sequence;
   difference.first = side_of(mismatch.first);
   difference.second = side_of(mismatch.second);
   for (const auto& side : mismatch.others) {

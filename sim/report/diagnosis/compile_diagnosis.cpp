@@ -23,10 +23,7 @@ struct CompilerCollective {
   std::set<int> here, missing;
 };
 
-bool may_come_of_compiling(Verdict verdict) {
-  constexpr Verdict kKinds[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock, Verdict::mismatch};
-  return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
-}
+bool may_come_of_compiling(Verdict verdict) { return verdict == Verdict::mismatch || is_of_waits(verdict); }
 
 // If the ranks exchange messages through the group's store, nobody knows for whom a rank waits. Assume that it waits
 // for all other ranks that have a compiled function with compiler or guard collectives.

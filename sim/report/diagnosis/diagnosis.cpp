@@ -97,10 +97,7 @@ class VerdictFinder {
 
   bool is_real() const { return options_.mode == Mode::real; }
 
-  bool is_of_waits() const {
-    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
-    return std::find(std::begin(kOfWaits), std::end(kOfWaits), diagnosis_.verdict) != std::end(kOfWaits);
-  }
+  bool is_of_waits() const { return rehearse::is_of_waits(diagnosis_.verdict); }
 
   // Names crashed ranks if the rest of the headline does not, because all other ranks may wait for a call that a crash
   // left under way.

@@ -16,6 +16,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "faults/text/fault_fields.h"
 #include "faults/transfers/partitions.h"
 #include "report/ranks/rank_failure_text.h"
 
@@ -90,8 +91,7 @@ CauseText held_up(const RunRecord& record) {
     if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
   };
   for (const FaultLine& fault : record.faults) {
-    const auto verb = parse_fault(fault.fault).verb;
-    if (verb != Fault::Verb::delay && verb != Fault::Verb::reorder) continue;
+    if (!traits_of(parse_fault(fault.fault).verb).holds_up) continue;
     for (const auto& firing : fault.fired) {
       if (!holds_up(firing, record.events)) continue;
       ranks.insert(firing.rank);

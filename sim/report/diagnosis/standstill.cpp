@@ -264,7 +264,10 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) diagnosis.wait_cycle.push_back(comm::to_string(edge));
   }
-  for (const auto& edge : analysis.ring_of_any) diagnosis.wait_cycle.push_back(comm::to_string(edge));
+  // A rank that crashed might have ended such a wait, so the others need not block each other.
+  if (crashed_.empty()) {
+    for (const auto& edge : analysis.ring_of_any) diagnosis.wait_cycle.push_back(comm::to_string(edge));
+  }
   // A rank that waits for no other rank (a server thread in its loop, a rank that sleeps) is often all right. It counts
   // as a cause only if there is no other cause.
   std::vector<comm::DeadEnd> ends = analysis.dead_ends;
@@ -272,10 +275,12 @@ Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) con
   if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
   // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
+  const std::size_t sure = causes.size();
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
-  for (const auto& cause : causes) {
-    if (!diagnosis.headline.text.empty()) diagnosis.headline.text += "; also, perhaps because of that, ";
-    diagnosis.headline += cause;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    // Nobody knows which of several dead ends came first.
+    if (i > 0) diagnosis.headline.text += i > sure || sure == 0 ? "; also, " : "; also, perhaps because of that, ";
+    diagnosis.headline += causes[i];
   }
   diagnosis.headline.text += shared_by_ranks(analysis);
   return diagnosis;

@@ -170,7 +170,9 @@ void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
 // A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too.
 void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
-  const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;
+  // By the world's end, the details of the same wait may have changed.
+  const auto& wait = fiber.call.empty() ? fiber.waits_on : fiber.call;
+  const bool still = line.state == RankOutcome::blocked && line.doing.starts_with(wait);
   const bool was_ended = line.state == RankOutcome::failed || line.state == RankOutcome::stopped;
   if (!was_ended && !still) return;
   line.state = RankOutcome::blocked;

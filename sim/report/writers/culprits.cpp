@@ -89,15 +89,44 @@ std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRa
   return odd;
 }
 
+// Leaves out the ranks that wait for a ring and are in none: one after the other, those for which no rank is left that
+// waits.
+std::set<int> in_rings(const std::map<int, std::set<int>>& edges) {
+  std::map<int, std::size_t> waiting;  // for each rank: how many ranks wait for it
+  for (const auto& [rank, awaited] : edges) {
+    waiting.try_emplace(rank);
+    for (const int other : awaited) ++waiting[other];
+  }
+  std::vector<int> unawaited;
+  for (const auto& [rank, count] : waiting) {
+    if (count == 0) unawaited.push_back(rank);
+  }
+  while (!unawaited.empty()) {
+    const int rank = unawaited.back();
+    unawaited.pop_back();
+    waiting.erase(rank);
+    const auto own = edges.find(rank);
+    if (own == edges.end()) continue;
+    for (const int other : own->second) {
+      if (--waiting[other] == 0) unawaited.push_back(other);
+    }
+  }
+  std::set<int> ranks;
+  for (const auto& [rank, count] : waiting) ranks.insert(rank);
+  return ranks;
+}
+
 std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   std::map<int, std::set<int>> edges;
   for (const auto& wait : waits) edges[wait.rank].insert(wait.waits_for.begin(), wait.waits_for.end());
   for (const int late : late_ranks(waits)) edges.erase(late);
-  std::set<int> ends, ring;
+  std::set<int> ends;
   for (const auto& [rank, awaited] : edges) {
-    for (const int other : awaited) (edges.contains(other) ? ring : ends).insert(other);
+    for (const int other : awaited) {
+      if (!edges.contains(other)) ends.insert(other);
+    }
   }
-  return sorted(ends.empty() ? odd_ones_of(ring, waits) : ends);
+  return sorted(ends.empty() ? odd_ones_of(in_rings(edges), waits) : ends);
 }
 
 // If some ranks compile and the other culprits have gone on, returns the smaller of these two sides. If the sides are
@@ -169,15 +198,12 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::out_of_memory:
     case Verdict::crashed:
       return of_failures(report);
-    case Verdict::deadlock:
-    case Verdict::timeout:
-    case Verdict::livelock:
+    default:
+      if (!is_of_waits(report.verdict)) return {};
       if (auto delayed = ranks_of(report, Cause::Kind::held_up); !delayed.empty()) return delayed;
       if (auto slow = of_slow_transfer(report); !slow.empty()) return slow;
       if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_standstill(report);
-    default:
-      return {};
   }
 }
 

@@ -113,8 +113,9 @@ class TextWriter {
   }
 
   std::string difference(const Difference& difference) const {
-    const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
-    std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
+    const auto number = difference.sequence > 0 ? fmt::format(", #{}", difference.sequence) : "";
+    const auto of = difference.group.empty() ? "" : fmt::format("{} on group \"{}\"", number, difference.group);
+    std::string text = line(fmt::format("different calls{}:", of));
     std::vector<const Difference::Side*> sides{&difference.first, &difference.second};
     for (const auto& side : difference.others) sides.push_back(&side);
     const std::size_t shown = std::min(sides.size(), kSidesShown);

@@ -26,6 +26,20 @@ TEST(Programs, RegisteredByMacro_FoundByNameInOrder) {
   EXPECT_EQ(find_program("beta"), nullptr);
 }
 
+// The linked programs come first, and only they are listed.
+TEST(Programs, OfAnotherKind_AreFoundByTheirNames) {
+  struct Scripts final : ProgramKind {
+    const Program* find(std::string_view name) override { return name.ends_with(".py") ? &script : nullptr; }
+    Program script{"train.py", {.summary = "a script", .body = {}, .takes_arguments = true}};
+  };
+  static Scripts scripts;  // as long as the process
+  add_program_kind(scripts);
+  EXPECT_EQ(find_program("train.py"), &scripts.script);
+  EXPECT_EQ(find_program("alpha"), programs()[0]);
+  EXPECT_EQ(find_program("beta"), nullptr);
+  EXPECT_EQ(programs().size(), 2u);
+}
+
 // The registry is global to the process, so another process registers the second program of the same name.
 TEST(Programs, TwoOfOneName_AreAnErrorOnLookup) {
   const auto clash = [] {

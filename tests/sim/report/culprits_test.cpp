@@ -236,6 +236,20 @@ TEST(CulpritLine, OfARankThatThrew_NamesTheThrow) {
   EXPECT_EQ(culprit_line(report), "culprit: rank 1, which threw at job.cpp:8 in step");
 }
 
+// Every rank waits for the next one, and only the last two wait for each other.
+TEST(Culprits, OfARingBehindAChain_AreTheRing) {
+  const auto found = culprits(
+      {.ranks = 5},
+      [](RankContext& ctx) {
+        auto given = at::zeros({2});
+        const int next = ctx.rank() + 1, tag = next == 4 ? 21 : 22;
+        if (next < 5) ctx.group().recv(given, next, tag)->wait();
+        if (ctx.rank() > 0) ctx.group().send(given, ctx.rank() - 1, 22)->wait();
+      },
+      Verdict::deadlock);
+  EXPECT_EQ(found, (std::vector<int>{3, 4}));
+}
+
 TEST(Culprits, OfAReportWithoutCauses_AreNotGuessedFromItsTexts) {
   auto text = sim::json_text(
       sim::report_as_json(report_of("rank 0 was late", {{0, RankOutcome::returned, {}, "", "", "", {}}})));

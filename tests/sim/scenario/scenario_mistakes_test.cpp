@@ -176,8 +176,8 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 TEST(ScenarioMistakes, KeyInTheWrongSection_NamesItsSection) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                          "program, executable, mode, with, expect, world, network, compute, compile, checks, fault, "
-                          "swarm, parameters, output"));
+                          "program, executable, arguments, mode, with, expect, world, network, compute, compile, "
+                          "checks, fault, swarm, parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),

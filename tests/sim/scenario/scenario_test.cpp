@@ -271,7 +271,7 @@ directory = ""
 trace = "yes"
 )"),
       ElementsAre(
-          "lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
+          "lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, arguments, mode, with, "
           "expect, world, network, "
           "compute, compile, checks, "
           "fault, swarm, parameters, output",

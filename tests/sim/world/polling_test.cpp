@@ -130,6 +130,23 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   EXPECT_LE(report.end_time, kTimeZero + 1ms * looks);
 }
 
+// Each rank polls its receive before it sends.
+TEST_P(Polling, ReceivesOfARing_AreSeenAsTheyWereDuringTheHang) {
+  const auto report = run([&](RankContext& ctx) {
+    auto given = at::ones({3});
+    const auto work = ctx.group().recv(given, (ctx.rank() + ranks() - 1) % ranks());
+    while (!work->isCompleted()) {
+    }
+    work->wait();
+    ctx.group().send(given, (ctx.rank() + 1) % ranks())->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock) << report.headline;
+  for (const auto& line : report.rank_lines) {
+    EXPECT_THAT(line.doing, HasSubstr("(nothing has been sent)")) << line.rank;
+    EXPECT_LT(line.at, kTimeZero + 1s) << line.rank;
+  }
+}
+
 TEST_P(Polling, IsCompleted_EndsWithTheTimeOfACallThatOneRankLeavesOut) {
   int ended = 0;
   const auto report = run([&](RankContext& ctx) {

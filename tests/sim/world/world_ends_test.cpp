@@ -16,6 +16,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
 namespace rehearse {
@@ -130,6 +131,23 @@ TEST(WorldEnds, MessagesUnderTwoLabels_AreRemarkedIfTheRunFails) {
       pipeline(true, true).remarks,
       ElementsAre("rank 0: send #1 to rank 1 of \"stage 0\" on group \"world\" was received under label \"stage "
                   "1\", the first message of the group with two labels"));
+}
+
+// Each side counts its own calls, so there is no number that both have.
+TEST(WorldEnds, MessagesThatDoNotFit_HaveNoNumberInTheirDifference) {
+  const auto report = run(2, [](RankContext& ctx) {
+    auto given = at::ones({3});
+    if (ctx.rank() == 0) {
+      ctx.group().barrier()->wait();
+      ctx.group().send(given, 1)->wait();
+    } else {
+      ctx.group().barrier()->wait();
+      auto other = at::ones({3}, at::kInt);
+      ctx.group().recv(other, 0)->wait();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
+  EXPECT_THAT(sim::to_text(report), HasSubstr("\ndifferent calls on group \"world\":\n"));
 }
 
 TEST(WorldEnds, MessageUnderTwoLabels_Arrives) {

@@ -8,6 +8,6 @@ class Fiber;
 namespace rehearse::exec::interpose {
 
 // Fails the calling rank with BlockingCallError: `rank 2 called poll(), which would block all ranks ...`.
-[[noreturn]] void report_blocking_call(const Fiber& fiber, const char* call);
+[[noreturn]] void report_blocking_call(Fiber& fiber, const char* call);
 
 }  // namespace rehearse::exec::interpose

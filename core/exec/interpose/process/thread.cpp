@@ -15,8 +15,10 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/native_scope.h>
 
+#include "exec/executor/forks.h"
 #include "exec/executor/rank_life.h"
 #include "exec/executor/switcher.h"
 #include "exec/interpose/real.h"
@@ -230,12 +232,17 @@ void thread_exit(void* result) {
   if (fiber == nullptr) {
     real_thread_exit(result);
   } else if (fiber->is_main()) {
-    throw std::logic_error("pthread_exit() was called on a rank's main thread; return from the rank's body instead");
+    throw_from_c(*fiber, std::make_exception_ptr(std::logic_error("pthread_exit() was called on a rank's main thread; "
+                                                                  "return from the rank's body instead")));
   }
   throw ThreadExit{result};
 }
 
 pthread_t thread_self() {
+  if (interpreter() != nullptr) {
+    const Fiber* const fiber = fiber_of_thread();
+    return fiber != nullptr ? ThreadTable::handle_of(fiber->rank, fiber->fiber_of_rank) : id_of_forked(real_self());
+  }
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr || fiber->is_main()) return real_self();
   return ThreadTable::handle_of(fiber->rank, fiber->fiber_of_rank);

@@ -4,6 +4,9 @@
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
+
+#include <rehearse_internal/exec/interpreter.h>
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
@@ -28,8 +31,7 @@ void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock
 
 namespace {
 
-// See libstdcxx_calls_ours().
-thread_local const pthread_cond_t* t_probe = nullptr;
+thread_local SignalledConditions* t_signalled = nullptr;
 
 constexpr const char* kCondVersion = "GLIBC_2.3.2";
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kCondVersion);
@@ -66,6 +68,11 @@ void wait_exempt(std::condition_variable* cond, std::unique_lock<std::mutex>& lo
   real_wait(cond->native_handle(), lock.mutex()->native_handle());
 }
 
+bool is_of_interpreter(const pthread_cond_t* cond) noexcept {
+  const auto* const owner = interpreter();
+  return owner != nullptr && owner->owns_condition(cond);
+}
+
 // The clock set by pthread_condattr_setclock(): bit 1 of __wrefs.
 clockid_t clock_of(const pthread_cond_t& cond) noexcept {
   return (cond.__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
@@ -75,30 +82,28 @@ clockid_t clock_of(const pthread_cond_t& cond) noexcept {
 
 int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]]
+  if (fiber == nullptr || is_of_interpreter(cond)) [[likely]]
     return real_wait(cond, mutex);
   return wait_in_fiber(*fiber, cond, mutex, std::nullopt);
 }
 
 int cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]]
+  if (fiber == nullptr || is_of_interpreter(cond)) [[likely]]
     return real_timedwait(cond, mutex, until);
   return timed_wait(*fiber, cond, mutex, clock_of(*cond), *until);
 }
 
 int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]]
+  if (fiber == nullptr || is_of_interpreter(cond)) [[likely]]
     return real_clockwait(cond, mutex, clock, until);
   return timed_wait(*fiber, cond, mutex, clock, *until);
 }
 
 int cond_signal(pthread_cond_t* cond) {
-  if (cond == t_probe) [[unlikely]] {
-    t_probe = nullptr;
-    return 0;
-  }
+  if (t_signalled != nullptr) [[unlikely]]
+    t_signalled->add(cond);
   // A timer may complete what a rank waits for. No fiber runs then, but the world's fibers wait in our table.
   if (WorldState* const world = world_of_host()) {
     if (world->conditions.notify_one(cond)) return 0;
@@ -119,11 +124,9 @@ void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock
 
 bool libstdcxx_calls_ours() {
   std::condition_variable probe;
-  t_probe = probe.native_handle();
+  const SignalledConditions signalled;
   probe.notify_one();
-  const bool came_by = t_probe == nullptr;
-  t_probe = nullptr;
-  return came_by;
+  return !signalled.all().empty();
 }
 
 std::span<const Interposed> condition_functions() {
@@ -141,3 +144,10 @@ std::span<const Interposed> condition_functions() {
 }
 
 }  // namespace rehearse::exec::interpose
+
+namespace rehearse::exec {
+
+SignalledConditions::SignalledConditions() noexcept : before_(std::exchange(interpose::t_signalled, this)) {}
+SignalledConditions::~SignalledConditions() { interpose::t_signalled = before_; }
+
+}  // namespace rehearse::exec

@@ -5,6 +5,8 @@
 
 #include <semaphore.h>
 
+#include <rehearse_internal/exec/interpreter.h>
+
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
@@ -54,19 +56,31 @@ int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& 
   return wait_in_fiber(fiber, semaphore, to_deadline(until, *at_zero));
 }
 
+// CPython reads the clock and tries a lock's semaphore each time before it waits for it. Neither is polling.
+void take_back_clock_read(Fiber& fiber) noexcept {
+  if (interpreter() != nullptr && fiber.clock_reads > 0) --fiber.clock_reads;
+}
+
+bool is_first_try(Fiber& fiber) noexcept {
+  constexpr std::uint16_t kTries = 1'000;
+  return interpreter() != nullptr && ++fiber.tries_in_vain % kTries != 0;
+}
+
 }  // namespace
 
 int semaphore_wait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_sem_wait(semaphore);
+  take_back_clock_read(*fiber);
   return wait_in_fiber(*fiber, semaphore, std::nullopt);
 }
 
 int semaphore_trywait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
+  if (fiber != nullptr) take_back_clock_read(*fiber);
   const int result = real_sem_trywait(semaphore);
   if (result == 0 || fiber == nullptr || errno != EAGAIN) return result;
-  poll_in_vain(*fiber);
+  if (!is_first_try(*fiber)) poll_in_vain(*fiber);
   return fail_with(EAGAIN);
 }
 

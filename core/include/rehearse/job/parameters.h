@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -57,11 +58,16 @@ class Parameters {
 
   const std::map<std::string, ParameterValue, std::less<>>& all() const noexcept { return values_; }
 
+  // For a program that takes arguments of its own: the words, in their order.
+  const std::vector<std::string>& arguments() const noexcept { return arguments_; }
+  void set_arguments(std::vector<std::string> arguments) { arguments_ = std::move(arguments); }
+
  private:
   template <class T>
   const T& get(std::string_view name, const char* type) const;
 
   std::map<std::string, ParameterValue, std::less<>> values_;
+  std::vector<std::string> arguments_;
 };
 
 }  // namespace rehearse

@@ -18,12 +18,25 @@ struct ProgramSpec {
   std::string summary;
   std::vector<ParameterSpec> parameters = {};
   std::function<void(RankContext&, const Parameters&)> body;
+  bool takes_arguments = false;  // words of a command line of its own, besides parameters: Parameters::arguments()
 };
 
 struct Program {
   std::string name;
   ProgramSpec spec;
 };
+
+// A kind of program that is not linked into this executable, such as the scripts of a language.
+class ProgramKind {
+ public:
+  virtual ~ProgramKind() = default;
+
+  // Null: no program of this kind has that name. The program stays valid.
+  virtual const Program* find(std::string_view name) = 0;
+};
+
+// From now on, find_program() also finds programs of this kind. `kind` must live as long as the process.
+void add_program_kind(ProgramKind& kind);
 
 // All programs linked into this executable, ordered by name. Throws std::logic_error if two have the same name, and
 // ModuleError if a RegisteredModule cannot be loaded.

@@ -27,6 +27,9 @@ enum class Verdict {
 // "DEADLOCK", "OK", "RANK FAILED", ...
 std::string_view to_string(Verdict verdict) noexcept;
 
+// True if ranks waited in vain: a deadlock, a livelock, a timeout.
+bool is_of_waits(Verdict verdict) noexcept;
+
 // Every verdict once, in the order above.
 std::vector<Verdict> all_verdicts();
 

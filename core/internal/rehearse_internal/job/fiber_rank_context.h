@@ -62,6 +62,8 @@ class FiberRankContext final : public RankContextBase {
   std::filesystem::path shared_folder() override {
     return services_.scratch != nullptr ? services_.scratch->shared() : RankContext::shared_folder();
   }
+  // Adds to the report's remarks what this rank did: RunRecord::habits.
+  void note_habit(const std::string& text) { services_.record.habits[text].insert(rank_); }
 
  private:
   void spend(VirtualDuration duration) override;

@@ -8,9 +8,8 @@
 
 namespace rehearse::sim {
 
-// The files that a run writes besides its run log, which no key turns off. The keys under [output] name the files:
-// "report", "json", "html", "trace", "flight_recorder", "calls", "results" (sim/run/run_files.cpp holds the table). A
-// plain value.
+// The files that a run writes besides its run log, which no key turns off. The keys under [output] name the files, such
+// as "report"; sim/run/run_files.cpp holds the table. A plain value.
 struct OutputOptions {
   std::filesystem::path directory;
   // Says for each file that the scenario names whether to write it. For other files, the table decides.

@@ -32,8 +32,9 @@ namespace rehearse::sim {
 
 // A complete, checked scenario. A plain value.
 struct Scenario {
-  std::string program;     // registered in this executable
-  std::string executable;  // empty: the file names none
+  std::string program;                 // registered in this executable
+  std::string executable;              // empty: the file names none
+  std::vector<std::string> arguments;  // of the program itself; see ProgramSpec::takes_arguments
   WorldOptions world;
   Parameters parameters;
   OutputOptions output;

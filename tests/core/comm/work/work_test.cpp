@@ -92,6 +92,31 @@ TEST_F(WorkTest, Future_HoldsTheOutputsAndRunsCallbacksInItsRank) {
   EXPECT_THAT(ran_on, ElementsAre(0, 1, 2));
 }
 
+// As PowerSGD's hook does: what ends the later call comes behind the callback that waits for it.
+TEST_F(WorkTest, CallbackThatWaitsForALaterCall_LetsItEnd) {
+  int ended = 0;
+  const auto outcome = run(3, [&](int, const ProcessGroup& group) {
+    bool inner_ended = false;
+    const auto outer = allreduce(group, at::ones({2}))
+                           ->getFuture()
+                           ->then(
+                               [&](c10::ivalue::Future&) -> c10::IValue {
+                                 allreduce(group, at::ones({2}))->getFuture()->addCallback([&](c10::ivalue::Future&) {
+                                   allreduce(group, at::ones({2}))->getFuture()->wait();
+                                   inner_ended = true;
+                                 });
+                                 allreduce(group, at::ones({2}))->getFuture()->wait();
+                                 return true;
+                               },
+                               c10::BoolType::get());
+    outer->wait();
+    while (!inner_ended) exec::this_rank::poll();
+    ++ended;
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_EQ(ended, 3);
+}
+
 TEST_F(WorkTest, FutureOfCompletedWork_IsMarkedAtOnce) {
   const auto outcome = run(2, [](int, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));

@@ -178,6 +178,22 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   EXPECT_EQ(outcome.hang[1].waits_on, "the word of rank 0");
 }
 
+// All ranks wait; the timeout of one ends its wait, and it goes on to wait for something else, without a timeout.
+TEST_P(Executor, DeadlockAfterATimeoutThatTheRankCaught_IsOfTheWaitsAtItsEnd) {
+  auto w = world();
+  WaitQueue never;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0 && never.wait(FixedObserver("the first key"), at(1s)) == WaitResult::timed_out)
+      never.wait(FixedObserver("the second key"));
+    never.wait(FixedObserver("the word of rank 0"));
+  });
+  ASSERT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_TRUE(outcome.hang.empty());
+  auto waits = same_line(0, ranks() - 1, "the word of rank 0");
+  waits.front() = "rank 0: the second key";
+  EXPECT_EQ(lines(outcome.blocked), waits);
+}
+
 // A rank that polls a limited number of times gives up before another rank's timeout fires.
 TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   auto w = world();

@@ -21,6 +21,20 @@ TEST(PostedWork, FirstOfARank_NeedsAFiber) {
   EXPECT_TRUE(posted.add(0, [] {}));  // the first fiber has done all work, so this needs a new one
 }
 
+TEST(PostedWork, BehindWorkThatIsBlocked_NeedsAnotherFiber) {
+  PostedWork posted(3);
+  EXPECT_FALSE(posted.next_stuck());
+  EXPECT_TRUE(posted.add(1, [] {}));
+  EXPECT_FALSE(posted.add(1, [] {}));
+  EXPECT_TRUE(posted.take(1));  // the first fiber blocks in this piece
+  EXPECT_EQ(posted.next_stuck(), 1);
+  EXPECT_TRUE(posted.take(1));
+  EXPECT_FALSE(posted.take(1));  // the second fiber ends
+  EXPECT_FALSE(posted.next_stuck());
+  EXPECT_FALSE(posted.add(1, [] {}));  // the first fiber is still there
+  EXPECT_EQ(posted.next_stuck(), 1);
+}
+
 TEST(PostedWork, Dropped_IsDestroyed) {
   PostedWork posted(1);
   const auto owned = std::make_shared<int>(0);
@@ -47,11 +61,11 @@ TEST(PostedWork, Buried_IsKept_AndTheNextIncarnationBeginsWithNone) {
 
 TEST(PostedWorkDeathTest, TakingWithoutATurn_IsABrokenInvariant) {
   PostedWork posted(2);
-  EXPECT_DEATH(posted.take(1), "not owner.is_taken .rank = 1, owner.waiting.size.. = 0.");
+  EXPECT_DEATH(posted.take(1), "not owner.fibers > 0 .rank = 1, owner.waiting.size.. = 0.");
   posted.add(1, [] {});
   while (posted.take(1)) {
   }
-  EXPECT_DEATH(posted.take(1), "not owner.is_taken");
+  EXPECT_DEATH(posted.take(1), "not owner.fibers > 0");
 }
 
 }  // namespace

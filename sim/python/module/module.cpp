@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The extension module _rehearse: what the package rehearse calls.
+#include <torch/csrc/utils/pybind.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <rehearse/checks/model_state.h>
+#include <rehearse/job/program.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/job/fiber_rank_context.h>
+
+#include "python/module/process.h"
+#include "python/module/rank.h"
+#include "python/preload/command.h"
+#include "python/preload/random_bytes.h"
+#include "python/preload/thread_values.h"
+
+namespace rehearse::python {
+namespace {
+
+namespace py = pybind11;
+using Milliseconds = std::chrono::milliseconds;
+using WithoutLock = py::call_guard<py::gil_scoped_release>;
+
+std::unique_ptr<Process> g_process;
+
+Process& process() {
+  if (g_process == nullptr) throw std::logic_error("rehearse is not set up");
+  return *g_process;
+}
+
+void set_up(std::vector<std::string> library_folders, const py::object& generator) {
+  if (g_process != nullptr) return;
+  g_process = std::make_unique<Process>(std::move(library_folders), generator.ptr());
+  exec::set_interpreter(g_process.get());
+}
+
+// `options`: a part of WorldOptions, by their names.
+WorldOptions options_of(const py::dict& options) {
+  WorldOptions world;
+  const auto take = [&](const char* name, auto& value) {
+    if (options.contains(name)) value = options[name].cast<std::remove_reference_t<decltype(value)>>();
+  };
+  auto timeout = std::chrono::duration_cast<Milliseconds>(world.timeout).count();
+  take("ranks", world.ranks);
+  take("seed", world.seed);
+  take("stack_bytes", world.stack_bytes);
+  take("call_sites", world.call_sites);
+  take("explain_failures", world.explain_failures);
+  take("timeout_ms", timeout);
+  world.timeout = Milliseconds(timeout);
+  return world;
+}
+
+py::dict run_world(const py::function& begin, const py::function& describe, const py::dict& options) {
+  const RankCode code{begin, describe};
+  World world(options_of(options));
+  Report report;
+  {
+    const py::gil_scoped_release released;
+    report = world.run([&](RankContext& context) { run_rank(process(), code, context); });
+  }
+  py::dict result;
+  result["verdict"] = std::string(to_string(report.verdict));
+  result["headline"] = report.headline;
+  result["text"] = sim::to_text(report);
+  result["json"] = sim::to_json(report);
+  result["identity"] = report.identity;
+  result["exit_code"] = exit_code(report.verdict);
+  return result;
+}
+
+// Files that end with ".py". `prepare(path)` is called once for each, outside of ranks. `begin(rank, size, path,
+// arguments)` returns the body of a rank.
+class Scripts final : public ProgramKind {
+ public:
+  Scripts(py::function prepare, py::function begin, py::function describe)
+      : prepare_(std::move(prepare)), begin_(std::move(begin)), describe_(std::move(describe)) {}
+
+  const Program* find(std::string_view name) override {
+    const std::filesystem::path path(name);
+    std::error_code ignored;
+    if (path.extension() != ".py" || !std::filesystem::is_regular_file(path, ignored)) return nullptr;
+    const auto [known, is_new] = programs_.try_emplace(std::string(name));
+    if (is_new) {
+      const auto file = std::filesystem::absolute(path).string();
+      const py::gil_scoped_acquire lock;
+      prepare_(file);
+      known->second = program_at(file, known->first);
+    }
+    return &known->second;
+  }
+
+ private:
+  Program program_at(std::string path, std::string name) const {
+    Program program{std::move(name), {}};
+    program.spec.summary = "a Python script";
+    program.spec.takes_arguments = true;
+    program.spec.body = [this, path = std::move(path)](RankContext& context, const Parameters& parameters) {
+      const auto begin = [&](int rank, int size) { return begin_(rank, size, path, parameters.arguments()); };
+      run_rank(process(), {begin, describe_}, context);
+    };
+    return program;
+  }
+
+  const py::function prepare_, begin_, describe_;
+  std::map<std::string, Program> programs_;
+};
+
+// Runs the command with Python scripts as programs. Returns its exit code.
+int run_command(const std::vector<std::string>& words, const py::function& prepare, const py::function& begin,
+                const py::function& describe) {
+  add_program_kind(*new Scripts(prepare, begin, describe));  // as long as the process
+  std::vector<const char*> arguments;
+  for (const auto& word : words) arguments.push_back(word.c_str());
+  const py::gil_scoped_release released;
+  return command(static_cast<int>(arguments.size()), arguments.data());
+}
+
+c10::intrusive_ptr<c10d::Backend> backend_of(const Group& group, std::int64_t timeout) {
+  auto backend = group.get()->getBackend(c10::DeviceType::CPU);
+  if (timeout > 0) backend->setTimeout(Milliseconds(timeout));
+  return backend;
+}
+
+c10::intrusive_ptr<c10d::Backend> world_backend(std::int64_t timeout) {
+  return backend_of(context_of_rank().group(), timeout);
+}
+
+c10::intrusive_ptr<c10d::Backend> new_backend(const std::vector<int>& ranks, const std::string& name,
+                                              std::int64_t timeout) {
+  return backend_of(context_of_rank().new_local_group(ranks, name), timeout);
+}
+
+using NamedValues = std::vector<std::pair<std::string, at::Tensor>>;
+
+checks::ModelState state_of(const NamedValues& named) {
+  std::vector<checks::NamedTensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back({name, tensor});
+  return tensors;
+}
+
+void check_replicas(const NamedValues& named) { context_of_rank().check_replicas(state_of(named)); }
+
+bool compares_replicas() {
+  const auto* const checks = checks::world_checks();
+  return checks != nullptr && checks->automatic().compares_replicas();
+}
+
+// What a model of torch's has at a forward, or at its end.
+void show_replicas(const std::string& model, const std::vector<int>& ranks, const NamedValues& named, bool at_end) {
+  static const std::vector<std::string> none_ignored;
+  const checks::WorldChecks::Forward forward{none_ignored, false, ranks, model, 0};
+  auto& checks = *checks::world_checks();
+  const auto state = state_of(named);
+  at_end ? checks.at_sharded_end(rank_or_host(), state, forward)
+         : checks.at_sharded_forward(rank_or_host(), state, forward, true);
+}
+
+void define_set_up(py::module_& module) {
+  module.def("set_up", set_up);
+  module.def("add_variable", [](const py::dict& dictionary, const py::str& name) {
+    process().exchanged().variables.add(dictionary.ptr(), name.ptr());
+  });
+  module.def("add_class_variable", [](const py::type& type, const py::str& name) {
+    process().exchanged().variables.add_of_class(reinterpret_cast<PyTypeObject*>(type.ptr()), name.ptr());
+  });
+  module.def("add_rank_bytes", [](std::uintptr_t address, std::size_t size) {
+    process().exchanged().of_ranks.push_back({reinterpret_cast<std::byte*>(address), size});
+  });
+  module.def("fiber_keys", fiber_keys);
+}
+
+void define_rank(py::module_& module) {
+  module.def("rank", rank_or_host);
+  module.def("note_habit",
+             [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
+  module.def("seed", [] { return context_of_rank().generator().current_seed(); });
+  module.def("seed_random_bytes", seed_random_bytes);
+  module.def("store", [] { return context_of_rank().store(); });
+  module.def("world_backend", world_backend, WithoutLock());
+  module.def("new_backend", new_backend, WithoutLock());
+  module.def(
+      "set_timeout",
+      [](const c10::intrusive_ptr<c10d::Backend>& made, std::int64_t milliseconds) {
+        made->setTimeout(Milliseconds(milliseconds));
+      },
+      WithoutLock());
+  module.def("now", [] { return std::chrono::duration<double>(context_of_rank().now() - kTimeZero).count(); });
+  module.def(
+      "compute",
+      [](double seconds) {
+        context_of_rank().compute(std::chrono::duration_cast<VirtualDuration>(std::chrono::duration<double>(seconds)));
+      },
+      WithoutLock());
+  module.def(
+      "progress",
+      [](std::int64_t done, std::int64_t total, const std::string& text) {
+        context_of_rank().progress(done, total, text);
+      },
+      WithoutLock());
+  module.def(
+      "expect",
+      [](bool holds, const std::string& what, const std::string& detail) {
+        context_of_rank().expect(holds, what, detail);
+      },
+      WithoutLock());
+  module.def(
+      "result", [](const std::string& name, const at::Tensor& value) { context_of_rank().result(name, value); },
+      WithoutLock());
+  module.def("check_replicas", check_replicas, WithoutLock());
+  module.def("compares_replicas", compares_replicas);
+  module.def("show_replicas", show_replicas, WithoutLock());
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_rehearse, module) {
+  define_set_up(module);
+  define_rank(module);
+  module.def("run_world", run_world);
+  module.def("run_command", run_command);
+}
+
+}  // namespace rehearse::python

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python -m rehearse run train.py --ranks=4 -- its own arguments"""
+
+import os
+import sys
+
+from ._run import command
+
+code = command(["python -m rehearse", *sys.argv[1:]])
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # ranks of an ended world have left threads and locks behind

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.distributed on Rehearse's process groups: whatever backend a rank asks for, it gets the simulated one."""
+
+import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
+from torch.distributed import device_mesh
+from torch.distributed import distributed_c10d as c10d
+
+import _rehearse
+
+from . import _ranks
+
+_NAME = "rehearse"
+# Names of backends that the simulation stands for. Others are the user's own, and stay.
+_REAL = {"gloo", "nccl", "mpi", "ucc", "xccl", "undefined"}
+
+
+def _milliseconds(timeout):
+    return int(timeout.total_seconds() * 1000) if timeout else 0
+
+
+def _make_backend(options, _backend_options=None):
+    own, timeout = _ranks.current(), _milliseconds(options.timeout)
+    ranks = list(options.global_ranks_in_group)
+    if not ranks and not own.is_in_world:
+        own.is_in_world = True
+        own.groups[options.group_id] = "world"
+        return _rehearse.world_backend(timeout)
+    name = own.groups[options.group_id] = f"group {options.group_id}"
+    return _rehearse.new_backend(ranks or list(range(options.group_size)), name, timeout)
+
+
+def _map_backends():
+    of_config = c10d.BackendConfig.get_device_backend_map
+
+    def get_device_backend_map(self):
+        asked = of_config(self)
+        if not _ranks.in_rank() or any(name not in _REAL for name in asked.values()):
+            return asked
+        return {"cpu": _NAME}
+
+    c10d.BackendConfig.get_device_backend_map = get_device_backend_map
+
+
+class _TypesOfBackends(dict):
+    """A rank's groups say that they are of a custom type, because no other accepts our backend."""
+
+    def __getitem__(self, name):
+        if not _ranks.in_rank() or name not in _REAL | {_NAME}:
+            return super().__getitem__(name)
+        return c10d.ProcessGroup.BackendType.CUSTOM
+
+
+def _meet_at_world_store():
+    of_torch = c10d.rendezvous
+
+    def rendezvous(url, rank=-1, world_size=-1, **options):
+        if not _ranks.in_rank():
+            return of_torch(url, rank, world_size, **options)
+        own = _ranks.current()
+        return iter([(_rehearse.store(), own.number if rank < 0 else rank, own.size if world_size < 0 else world_size)])
+
+    c10d.rendezvous = rendezvous
+
+
+def _tell_meshes_apart():
+    """Meshes of different ranks are equal, and caches that ranks share would hand one rank another's."""
+    of_torch = device_mesh.DeviceMesh.__init__
+
+    def __init__(self, *arguments, **options):
+        of_torch(self, *arguments, **options)
+        if _ranks.in_rank():
+            self._thread_id = _ranks.current().number + 1
+
+    device_mesh.DeviceMesh.__init__ = __init__
+
+
+def install():
+    dist.Backend.register_backend(_NAME, _make_backend, extended_api=True, devices=["cpu"])
+    _map_backends()
+    c10d.Backend.backend_type_map = _TypesOfBackends(c10d.Backend.backend_type_map)
+    _meet_at_world_store()
+    _tell_meshes_apart()
+    if not hasattr(Backend, "_set_default_timeout"):
+        Backend._set_default_timeout = lambda self, timeout: _rehearse.set_timeout(self, _milliseconds(timeout))
+    if hasattr(c10d, "_FR_SELF_RECORDING_BACKENDS"):
+        names = c10d._FR_SELF_RECORDING_BACKENDS
+        c10d._FR_SELF_RECORDING_BACKENDS = type(names)([*names, _NAME])

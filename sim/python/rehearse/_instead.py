@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rank gets instead of what it asks for, because ranks are fibers of one process.
+
+The report has a remark about it, or there is an error that says what to do.
+"""
+
+import functools
+import multiprocessing.process
+
+import torch
+import torch.distributed as dist
+
+import _rehearse
+
+from . import _ranks
+
+_NO_WORKERS = {
+    "num_workers": 0,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "timeout": 0,
+    "multiprocessing_context": None,
+}
+
+
+def _in_ranks(holder, name, instead):
+    """Replaces `name` of `holder` for ranks by instead(original, *arguments, **options)."""
+    original = getattr(holder, name)
+
+    @functools.wraps(original)
+    def function(*arguments, **options):
+        if not _ranks.in_rank():
+            return original(*arguments, **options)
+        return instead(original, *arguments, **options)
+
+    setattr(holder, name, function)
+
+
+def _refuse(holder, name, what, instead):
+    def refused(_, *arguments, **options):
+        raise RuntimeError(f"rehearse: {what} is not possible in a rank, which is a fiber of one process: {instead}")
+
+    _in_ranks(holder, name, refused)
+
+
+# A compiled function keeps the rank's number as a constant in caches that all ranks share.
+def _run_eagerly(_, model=None, **options):
+    _rehearse.note_habit("ran functions eagerly that torch.compile() was to compile")
+    return model if model is not None else lambda function: function
+
+
+def _keep_eager(_, self, *arguments, **options):
+    _run_eagerly(None, self)
+
+
+def _load_inline(original, self, *arguments, **options):
+    # The sixth argument is num_workers; those behind it are seldom given by place.
+    named = dict(zip(("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers"), arguments))
+    if {**named, **options}.get("num_workers"):
+        _rehearse.note_habit("loaded data by itself, without the workers that its DataLoader asks for")
+        options = {**named, **options, **_NO_WORKERS}
+        arguments = arguments[6:]
+        if arguments:
+            raise RuntimeError("rehearse: name the arguments of DataLoader behind num_workers")
+    original(self, *arguments, **options)
+
+
+def install():
+    _in_ranks(torch, "compile", _run_eagerly)
+    _in_ranks(torch.nn.Module, "compile", _keep_eager)
+    _in_ranks(torch.utils.data.DataLoader, "__init__", _load_inline)
+    _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", "start the ranks by rehearse")
+    _refuse(dist, "TCPStore", "a TCPStore", "use init_method=\"env://\", or the store of the default group")
+    if dist.rpc.is_available():
+        _refuse(dist.rpc, "init_rpc", "torch.distributed.rpc", "use collectives and messages")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rank has of its own beside its Python variables."""
+
+import _rehearse
+
+
+class Rank:
+    def __init__(self, number, size, environ):
+        self.number, self.size, self.environ = number, size, environ
+        self.modules = {}  # the user's own, by name
+        self.main_thread = None  # its threading.Thread
+        self.models = []  # its DistributedDataParallels: weak references and names
+        self.groups = {}  # names in reports, by c10d's names
+        self.is_in_world = False  # it has made the default process group
+
+
+_ranks = {}
+_host = Rank(-1, 0, None)
+
+
+def current():
+    """The calling rank, or what stands for code outside of ranks."""
+    number = _rehearse.rank()
+    return _host if number < 0 else _ranks[number]
+
+
+def in_rank():
+    return _rehearse.rank() >= 0
+
+
+def begin(rank):
+    _ranks[rank.number] = rank

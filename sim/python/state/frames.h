@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse_internal/exec/interpreter.h>
+
+namespace rehearse::python {
+
+// Gives each place in Python code an address, so that a Python frame is one in a call site as a compiled one is. The
+// addresses are in memory that nobody uses.
+class Frames {
+ public:
+  Frames();
+
+  void* address_of(PyCodeObject* code, int instruction);
+  // Of the frames of the calling thread, innermost first; see exec::Interpreter::frames().
+  std::size_t capture(std::span<void*> out) noexcept;
+
+  exec::Interpreter::AddressRange addresses() const noexcept { return addresses_; }
+  exec::Interpreter::ResolvedAddress resolve(std::uintptr_t address) const;
+
+  // Files below these folders are not the user's.
+  void set_library_folders(std::vector<std::string> folders) { library_folders_ = std::move(folders); }
+
+ private:
+  struct CodePlace {
+    PyCodeObject* code;
+    int instruction;
+  };
+
+  bool is_users(const std::string& file) const;
+
+  exec::Interpreter::AddressRange addresses_;
+  std::vector<CodePlace> places_;  // their code is never released
+  std::map<std::pair<PyCodeObject*, int>, std::size_t> numbers_;
+  std::vector<std::string> library_folders_;
+};
+
+}  // namespace rehearse::python

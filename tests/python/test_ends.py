@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""However a world ends, there is a report: never a signal."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import report_of
+
+
+def _fail_later():
+    time.sleep(0.5)
+    raise ValueError("over")
+
+
+def asleep():
+    time.sleep(5)
+
+
+def in_a_hook():
+    value = torch.ones(1, requires_grad=True)
+    value.register_hook(lambda _: time.sleep(5))
+    (value * 2).sum().backward()
+
+
+def in_a_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def catches_exceptions():
+    while True:
+        try:
+            dist.barrier()
+        except Exception:
+            pass
+
+
+def catches_all_in_collectives():
+    while True:
+        try:
+            dist.barrier()
+        except BaseException:
+            pass
+
+
+def catches_all_in_sleeps():
+    while True:
+        try:
+            time.sleep(1)
+        except BaseException:
+            pass
+
+
+def in_a_thread():
+    thread = threading.Thread(target=lambda: time.sleep(5))
+    thread.start()
+    thread.join()
+
+
+OTHERS = (
+    asleep,
+    in_a_hook,
+    in_a_lock,
+    catches_exceptions,
+    catches_all_in_collectives,
+    catches_all_in_sleeps,
+    in_a_thread,
+)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_rank_fails_while_the_other_is(other):
+    report = report_of(lambda rank: _fail_later() if rank == 0 else other())
+    assert report.verdict == "RANK FAILED"
+    assert report.headline.startswith("rank 0: ValueError: over")
+    assert "culprit: rank 0 at test_ends.py:" in report.text and "in _fail_later" in report.text
+
+
+def test_exit_codes():
+    report = report_of(lambda rank: sys.exit(3) if rank == 1 else dist.barrier())
+    assert report.verdict == "RANK FAILED"
+    assert "rank 1: sys.exit(3)" in report.headline
+    assert report_of(lambda rank: sys.exit(0), init=False).verdict == "OK"
+
+
+def test_a_missing_call_names_its_line():
+    def body(rank):
+        if rank != 1:
+            dist.all_reduce(torch.ones(2))
+        dist.barrier()
+
+    report = report_of(body, ranks=3)
+    assert report.verdict == "MISMATCH"
+    assert "culprit: rank 1 at test_ends.py:" in report.text
+
+
+SCRIPT = """
+import argparse, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+parser = argparse.ArgumentParser()
+parser.add_argument("--extra", type=int, default=-1)
+given = parser.parse_args()
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(torch.nn.Linear(4, 2))
+    for _ in range(3):
+        model(torch.randn(8, 4)).sum().backward()
+    if dist.get_rank() == given.extra:
+        dist.all_reduce(torch.ones(1))
+    dist.barrier()
+    print("ended", dist.get_rank(), flush=True)
+    dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def _command(folder, *words, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "rehearse", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.environ["PYTHONPATH"], **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def _identity(text):
+    return text.partition("identity=")[2].split()[0]
+
+
+def test_a_script_runs_as_it_is(script):
+    runs = [_command(script, "run", "train.py", "--ranks=4", PYTHONHASHSEED=seed) for seed in ("1", "2", "random")]
+    for run in runs:
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert sorted(line for line in run.stdout.splitlines() if line.startswith("ended")) == [
+            f"ended {rank}" for rank in range(4)
+        ]
+    assert len({_identity(run.stdout) for run in runs}) == 1
+    assert "the same run as in the log" in _command(script, "replay", "rehearse-out/train/run.rlog").stdout
+
+
+def test_a_planted_bug_is_named_with_its_line(script):
+    run = _command(script, "run", "train.py", "--ranks=4", "--", "--extra=2")
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert "culprit: rank 2 at train.py:13" in run.stdout
+    assert "train.py:14" in run.stdout
+    again = _command(script, "replay", "rehearse-out/train/run.rlog")
+    assert "the same run as in the log" in again.stdout and _identity(again.stdout) == _identity(run.stdout)
+
+
+def test_a_sweep_finds_it_and_counts_one_bug(script):
+    sweep = _command(script, "sweep", "train.py", "--ranks=4", "--seeds=1..6", "--keep-going", "--", "--extra=2")
+    assert sweep.returncode == 2, sweep.stdout + sweep.stderr
+    assert "6 of 6 seeds" in sweep.stdout and "1 bug" in sweep.stdout
+    assert _command(script, "sweep", "train.py", "--ranks=4", "--seeds=1..6").returncode == 0
+
+
+def test_what_is_wrong_with_the_command(script):
+    assert "No such file" in _command(script, "run", "nothing.py").stderr
+    assert "there is no option" in _command(script, "run", "train.py", "--extra=2").stderr
+
+
+def test_what_ranks_do_instead_is_a_remark():
+    from torch.utils.data import DataLoader
+
+    def body(rank):
+        compiled = torch.compile(lambda value: value + dist.get_rank())
+        assert compiled(torch.zeros(1)).item() == rank
+        loader = DataLoader(list(range(8)), batch_size=2, num_workers=2, prefetch_factor=4)
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+    text = report_of(body).text
+    assert "ranks 0-1: ran functions eagerly that torch.compile() was to compile" in text
+    assert "ranks 0-1: loaded data by itself, without the workers that its DataLoader asks for" in text
+
+
+def test_what_a_rank_cannot_have_is_refused_by_name():
+    import multiprocessing
+
+    def starts_a_process(rank):
+        multiprocessing.Process(target=print).start()
+
+    def makes_a_store(rank):
+        dist.TCPStore("localhost", 29501, 2, rank == 0)
+
+    for body, what in ((starts_a_process, "multiprocessing"), (makes_a_store, "TCPStore")):
+        report = report_of(body)
+        assert report.verdict == "RANK FAILED"
+        assert what in report.headline and "a fiber of one process" in report.headline
+
+
+def test_replicas_that_differ_are_a_remark():
+    def body(rank, forgets):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(4, 2)).sum().backward()
+            if forgets and rank == 1:
+                model.module.weight.grad.mul_(2)
+            optimizer.step()
+
+    right, wrong = (report_of(lambda rank: body(rank, forgets)).text for forgets in (False, True))
+    assert right.startswith("OK") and "differ" not in right
+    assert wrong.startswith("OK") and 'remark: replicas of "DDP #1 on group "world"" differ in check #2' in wrong
