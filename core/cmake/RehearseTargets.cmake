@@ -91,10 +91,8 @@ function(rehearse_target_options target)
   target_compile_options(${target} PRIVATE
     "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${to_source}/="
     "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
-  if(arg_TEST)
-    # Tests call c10d by its older names, which every LibTorch has, and later ones deprecate.
-    target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
-  endif()
+  # Calls of c10d are by its older names, which every LibTorch has, and later ones deprecate.
+  target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
   if(REHEARSE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE} -fno-omit-frame-pointer)
     # This suffices for the sanitizers' reports, and a file compiles in two thirds of the time of RelWithDebInfo's -O2

@@ -7,7 +7,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <rehearse_internal/comm/described_backend.h>
-#include <rehearse_internal/libtorch/backend.h>
 #include <rehearse_internal/operators/group_use.h>
 #include <rehearse_internal/operators/noted_group.h>
 
@@ -90,7 +89,7 @@ Work Group::alltoall(at::Tensor output, at::Tensor input, std::vector<std::int64
                      std::vector<std::int64_t> input_splits) const {
   defined_in("alltoall", input);
   defined_in("alltoall", output);
-  return libtorch::all_to_all_single(checked(), output, input, output_splits, input_splits);
+  return checked().alltoall_base(output, input, output_splits, input_splits);
 }
 
 Work Group::send(at::Tensor tensor, int to, int tag) const {

@@ -20,24 +20,21 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #define REHEARSE_LAUNCH "_ZN2at6launchESt8functionIFvvEE"
-#define REHEARSE_ADD_TASK(pointer) \
-  "_ZN5torch8autograd6Engine20add_thread_pool_taskE" pointer "St8weak_ptrINS0_9GraphTaskEE"
-#define REHEARSE_BY_REFERENCE "RK"
-#define REHEARSE_BY_VALUE ""  // since LibTorch 2.14
+#define REHEARSE_ADD_TASK "_ZN5torch8autograd6Engine20add_thread_pool_taskERKSt8weak_ptrINS0_9GraphTaskEE"
+#define REHEARSE_ADD_TASK_2_14 "_ZN5torch8autograd6Engine20add_thread_pool_taskESt8weak_ptrINS0_9GraphTaskEE"
 
 namespace rehearse::torch_state {
 
 using GraphTaskPtr = std::weak_ptr<torch::autograd::GraphTask>;
 
 // The dynamic linker prefers an executable's definitions to LibTorch's, also for calls that LibTorch makes. In the ABI,
-// an object with a destructor that is passed by value is the address of an object that the caller owns.
+// an object with a destructor that is passed by value is the address of an object that the caller owns. Therefore one
+// function takes the graph task by reference, as until LibTorch 2.13, and by value.
 void launch(std::function<void()>* task) __asm__(REHEARSE_LAUNCH) __attribute__((visibility("default"), used));
-void add_thread_pool_task(torch::autograd::Engine* engine,
-                          const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK(REHEARSE_BY_REFERENCE))
+void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK)
     __attribute__((visibility("default"), used));
-void add_thread_pool_task_by_value(torch::autograd::Engine* engine,
-                                   const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK(REHEARSE_BY_VALUE))
-    __attribute__((visibility("default"), used));
+void add_thread_pool_task_2_14(torch::autograd::Engine*, const GraphTaskPtr&) __asm__(REHEARSE_ADD_TASK_2_14)
+    __attribute__((visibility("default"), used, alias(REHEARSE_ADD_TASK)));
 
 namespace {
 
@@ -55,17 +52,6 @@ void run_as_pool(const std::function<void()>& task, const at::ThreadLocalState& 
   }
 }
 
-void refuse_nested_backward() {
-  if (!exec::this_rank::is_fiber()) return;
-  throw std::runtime_error(
-      "rank " + std::to_string(exec::this_rank::rank()) +
-      " calls backward() inside of backward(), nested so deep that LibTorch would go on in a thread of the process. "
-      "Rehearse runs no such thread for a rank. Nest less deeply, or compute the inner gradients outside of "
-      "backward()");
-}
-
-using AddTask = void (*)(torch::autograd::Engine*, const GraphTaskPtr&);
-
 }  // namespace
 
 void launch(std::function<void()>* task) {
@@ -78,14 +64,16 @@ void launch(std::function<void()>* task) {
 }
 
 void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) {
-  refuse_nested_backward();
-  static const auto next = reinterpret_cast<AddTask>(dlsym(RTLD_NEXT, REHEARSE_ADD_TASK(REHEARSE_BY_REFERENCE)));
-  next(engine, graph_task);
-}
-
-void add_thread_pool_task_by_value(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) {
-  refuse_nested_backward();
-  static const auto next = reinterpret_cast<AddTask>(dlsym(RTLD_NEXT, REHEARSE_ADD_TASK(REHEARSE_BY_VALUE)));
+  if (exec::this_rank::is_fiber()) {
+    throw std::runtime_error(
+        "rank " + std::to_string(exec::this_rank::rank()) +
+        " calls backward() inside of backward(), nested so deep that LibTorch would go on in a thread of the process. "
+        "Rehearse runs no such thread for a rank. Nest less deeply, or compute the inner gradients outside of "
+        "backward()");
+  }
+  static void* const until_2_13 = dlsym(RTLD_NEXT, REHEARSE_ADD_TASK);
+  static const auto next = reinterpret_cast<void (*)(torch::autograd::Engine*, const GraphTaskPtr&)>(
+      until_2_13 != nullptr ? until_2_13 : dlsym(RTLD_NEXT, REHEARSE_ADD_TASK_2_14));
   next(engine, graph_task);
 }
 
@@ -95,8 +83,8 @@ std::vector<Interposed> interposed_pools() {
            {{REHEARSE_LAUNCH, reinterpret_cast<void*>(&launch)}}},
           {"torch::autograd::Engine::add_thread_pool_task()",
            "a deeply nested backward would go on in a thread that belongs to no rank",
-           {{REHEARSE_ADD_TASK(REHEARSE_BY_REFERENCE), reinterpret_cast<void*>(&add_thread_pool_task)},
-            {REHEARSE_ADD_TASK(REHEARSE_BY_VALUE), reinterpret_cast<void*>(&add_thread_pool_task_by_value)}}}};
+           {{REHEARSE_ADD_TASK, reinterpret_cast<void*>(&add_thread_pool_task)},
+            {REHEARSE_ADD_TASK_2_14, reinterpret_cast<void*>(&add_thread_pool_task)}}}};
 }
 
 }  // namespace rehearse::torch_state

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nccl_calls.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -142,29 +140,15 @@ void Issue::reduce(const Operation& call) {
   }
 }
 
-using c10d::OpType;
-
-// The operations for which call() has a case. Its switch has a default, because c10d has more types since 2.12.
-constexpr std::array kIssued{OpType::BROADCAST,
-                             OpType::ALLREDUCE,
-                             OpType::REDUCE,
-                             OpType::ALLGATHER,
-                             OpType::_ALLGATHER_BASE,
-                             OpType::GATHER,
-                             OpType::SCATTER,
-                             OpType::REDUCE_SCATTER,
-                             OpType::ALLTOALL_BASE,
-                             OpType::ALLTOALL,
-                             OpType::SEND,
-                             OpType::RECV,
-                             OpType::RECVANYSOURCE,
-                             OpType::BARRIER,
-                             OpType::_REDUCE_SCATTER_BASE,
-                             OpType::_ALLREDUCE_SPARSE};
-static_assert(comm::all_ops([](const comm::OpRow& row) {
-                return std::find(kIssued.begin(), kIssued.end(), row.type) != kIssued.end();
-              }),
-              "each operation of op_table.h has a case in Issue::call()");
+// True if call() has a case for the operation. Its switch has a default, because c10d has more types since 2.12.
+constexpr bool has_case(const comm::OpRow& row) {
+  using enum c10d::OpType;
+  const c10d::OpType is = row.type;
+  return is == BROADCAST || is == ALLREDUCE || is == REDUCE || is == ALLGATHER || is == _ALLGATHER_BASE ||
+         is == GATHER || is == SCATTER || is == REDUCE_SCATTER || is == ALLTOALL_BASE || is == ALLTOALL || is == SEND ||
+         is == RECV || is == RECVANYSOURCE || is == BARRIER || is == _REDUCE_SCATTER_BASE || is == _ALLREDUCE_SPARSE;
+}
+static_assert(comm::all_ops(has_case), "each operation of op_table.h has a case in Issue::call()");
 
 void Issue::call(const Operation& call) {
   for (const Operation& part : call.parts) Issue::call(part);

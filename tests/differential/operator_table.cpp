@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of operators: what compile() does with each operator that the CPU can run.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -8,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -17,6 +19,8 @@
 #include <CLI/CLI.hpp>
 
 #include <rehearse_internal/capture/sampled_operators.h>
+#include <rehearse_internal/libtorch/version.h>
+
 #include "differential/operators/trial.h"
 #include "differential/run/child.h"
 #include "differential/run/finding.h"
@@ -26,6 +30,7 @@ namespace {
 
 constexpr int kSecondsMax = 60;
 constexpr std::size_t kCrashesMost = 40;
+constexpr int kNewest = 99;  // the minor version after all that the file names
 constexpr const char* kColumns[] = {"captured",  "runs eagerly", "refused", "throws", "not for dense CPU tensors",
                                     "no samples"};
 
@@ -35,7 +40,8 @@ struct Options {
   int part = 1, parts = 1;
 };
 
-// One line of the table: family, name and fate. The other fields are not in the file.
+// One line of the table: family, name and fate. The other fields are not in the file. A line of the file may have a
+// fourth field: the minor versions of LibTorch for which it holds ("since 2.12", "until 2.14", or both).
 struct Row {
   std::string family, name, fate, samples, why, sampled, detail;
 
@@ -93,15 +99,61 @@ void warm_up() {
   try_operator(op, {}, shared_place());
 }
 
-std::map<std::string, std::string> lines_of(const std::string& path) {
-  std::map<std::string, std::string> lines;
+// A line of the file. `versions`: its fourth field, which most lines do not have.
+struct Line {
+  std::string name, key, versions;
+
+  bool holds_for(int minor) const {
+    const auto number_after = [&](const std::string& word, int otherwise) {
+      const std::size_t at = versions.find(word);
+      return at == std::string::npos ? otherwise : std::stoi(versions.substr(at + word.size()));
+    };
+    return number_after("since 2.", 0) <= minor && minor <= number_after("until 2.", kNewest);
+  }
+};
+
+std::vector<Line> read_lines(const std::string& path) {
+  std::vector<Line> lines;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
-    const std::size_t name = line.find('\t') + 1;
-    lines[line.substr(name, line.find('\t', name) - name)] = line;
+    const std::size_t name = line.find('\t') + 1, end = line.find('\t', name);
+    const std::size_t versions = std::min(line.find('\t', end + 1), line.size());
+    lines.push_back(
+        {line.substr(name, end - name), line.substr(0, versions), line.substr(std::min(versions + 1, line.size()))});
   }
   return lines;
+}
+
+// By name: what holds for LibTorch 2.<minor>.
+std::map<std::string, std::string> lines_of(const std::string& path, int minor = rehearse::libtorch::kMinor) {
+  std::map<std::string, std::string> lines;
+  for (const Line& line : read_lines(path)) {
+    if (line.holds_for(minor)) lines[line.name] = line.key;
+  }
+  return lines;
+}
+
+// Puts the rows in place of the lines that hold for this LibTorch. If a row is to hold for some versions only, add them
+// to the file by hand.
+int write_table(const std::string& path, const std::vector<Row>& rows) {
+  std::vector<Line> lines = read_lines(path);
+  for (const Row& row : rows) {
+    const auto found = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+      return line.name == row.name && line.holds_for(rehearse::libtorch::kMinor);
+    });
+    if (found == lines.end()) {
+      lines.push_back({row.name, row.key(), ""});
+    } else {
+      found->key = row.key();
+    }
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return std::tie(a.name, a.versions) < std::tie(b.name, b.versions); });
+  std::ofstream file(path);
+  file << "# What compile() makes of each operator: family, name, fate, and LibTorch's versions if not all.\n";
+  for (const Line& line : lines) file << line.key << (line.versions.empty() ? "" : "\t") << line.versions << "\n";
+  return file.good() ? 0 : 1;
 }
 
 // The name alone determines the part (--part) of an operator, so that a new operator moves no other operator to another
@@ -157,7 +209,7 @@ std::string families_of(const std::map<std::string, std::string>& lines) {
 }
 
 int check_page(const Options& options) {
-  const std::string expected = families_of(lines_of(options.table));
+  const std::string expected = families_of(lines_of(options.table, kNewest));
   std::ifstream file(options.page);
   std::ostringstream text;
   text << file.rdbuf();
@@ -212,7 +264,7 @@ int run(int argc, char** argv) {
   app.add_option("--parts", options.parts, "every so many operators");
   app.add_option("--page", options.page, "the page that has the counts of the file; with it alone nothing is run");
   app.add_option("--write-sampled", options.write_sampled, "let all operators be sampled, and write which may be");
-  app.add_flag("--write", options.write, "write the file instead of comparing with it");
+  app.add_flag("--write", options.write, "write the rows into the file instead of comparing them with it");
   app.add_flag("--detail", options.detail, "print what differs, in full");
   app.add_flag("--show", options.show, "print each line, and why");
   CLI11_PARSE(app, argc, argv);
@@ -226,12 +278,7 @@ int run(int argc, char** argv) {
   if (!options.write_sampled.empty()) return write_sampled(options.write_sampled, found);
   if (options.table.empty()) return 0;
   if (!options.write) return check(options, found);
-  auto lines = options.fate.empty() ? std::map<std::string, std::string>() : lines_of(options.table);
-  for (const Row& row : found) lines[row.name] = row.key();
-  std::ofstream file(options.table);
-  file << "# What compile() makes of each operator: family, name, fate. Written by operator_table --write.\n";
-  for (const auto& [name, line] : lines) file << line << "\n";
-  return file.good() ? 0 : 1;
+  return write_table(options.table, found);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <rehearse_internal/libtorch/nodes.h>
 #include <rehearse_internal/operators/capture_mode.h>
+#include <rehearse_internal/operators/collective_gradients.h>
 #include <rehearse_internal/operators/group_use.h>
 
 namespace rehearse::functional {
@@ -21,6 +22,12 @@ namespace {
 using torch::autograd::variable_list;
 
 c10::OperatorHandle find_operator(const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); }
+
+// Groups of other back ends than ours need the gradients, too.
+c10::OperatorHandle differentiable_operator(const char* name) {
+  operators::register_collective_gradients();
+  return find_operator(name);
+}
 
 // Calls the operator boxed, because a typed call takes half a second to compile for each signature.
 at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack arguments) {
@@ -137,7 +144,7 @@ at::Tensor wait(const at::Tensor& launched, bool with_gradient) {
 
 at::Tensor all_gather_now(const at::Tensor& input, const c10d::ProcessGroup& group, bool with_gradient) {
   static const auto plain = find_operator("_c10d_functional::all_gather_into_tensor");
-  static const auto differentiable = find_operator("_c10d_functional_autograd::all_gather_into_tensor");
+  static const auto differentiable = differentiable_operator("_c10d_functional_autograd::all_gather_into_tensor");
   const auto& op = with_gradient ? differentiable : plain;
   return wait(call(op, {input, group.getSize(), group.getGroupName()}), with_gradient);
 }
@@ -145,7 +152,7 @@ at::Tensor all_gather_now(const at::Tensor& input, const c10d::ProcessGroup& gro
 at::Tensor reduce_scatter_now(const at::Tensor& input, const std::string& reduce_op, const c10d::ProcessGroup& group,
                               bool with_gradient) {
   static const auto plain = find_operator("_c10d_functional::reduce_scatter_tensor");
-  static const auto differentiable = find_operator("_c10d_functional_autograd::reduce_scatter_tensor");
+  static const auto differentiable = differentiable_operator("_c10d_functional_autograd::reduce_scatter_tensor");
   const auto& op = with_gradient ? differentiable : plain;
   return wait(call(op, {input, reduce_op, group.getSize(), group.getGroupName()}), with_gradient);
 }
@@ -153,7 +160,7 @@ at::Tensor reduce_scatter_now(const at::Tensor& input, const std::string& reduce
 at::Tensor all_to_all_now(const at::Tensor& input, const std::vector<std::int64_t>& output_splits,
                           const std::vector<std::int64_t>& input_splits, const std::string& group, bool with_gradient) {
   static const auto plain = find_operator("_c10d_functional::all_to_all_single");
-  static const auto differentiable = find_operator("_c10d_functional_autograd::all_to_all_single");
+  static const auto differentiable = differentiable_operator("_c10d_functional_autograd::all_to_all_single");
   const auto& op = with_gradient ? differentiable : plain;
   return wait(call(op, {input, output_splits, input_splits, group}), with_gradient);
 }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <rehearse_internal/comm/described_backend.h>
-#include <rehearse_internal/libtorch/backend.h>
 
 namespace rehearse::parallel {
 namespace {
@@ -63,12 +62,12 @@ double ShardGroup::half_divisor() const noexcept {
 
 auto ShardGroup::all_gather(at::Tensor output, at::Tensor input, const std::string& what) const -> WorkPtr {
   const SentName name(*shards_, input, model_ + " " + what);
-  return libtorch::all_gather_single(*shards_, output, input);
+  return shards_->_allgather_base(output, input);
 }
 
 auto ShardGroup::reduce_scatter(at::Tensor output, at::Tensor input, const std::string& what) const -> WorkPtr {
   const SentName name(*shards_, input, model_ + " " + what);
-  return libtorch::reduce_scatter_single(*shards_, output, input);
+  return shards_->_reduce_scatter_base(output, input);
 }
 
 auto ShardGroup::all_reduce_replicas(const at::Tensor& tensor, const std::string& what) const -> WorkPtr {

@@ -28,13 +28,9 @@ constexpr TlsEntry kTorchCudaEntries[] = {
      "handles of cuSPARSELt by device", since(14)},
     {"_ZZN2at4cuda24getCurrentCUDABlasHandleEvE12myPoolWindow", TlsScope::shared, "handles by device; told the stream",
      until(11)},
-    {"_ZZN2at4cuda24getCurrentCUDABlasHandleEbE12myPoolWindow",
-     TlsScope::shared,
-     "handles by device; told the stream",
-     {12, 14}},
-    {"_ZZN2at4cudaL19getCuBlasPoolWindowINS0_12_GLOBAL__N_122DeviceThreadHandlePoolIP13cublasContextXadL_ZNS2_"
-     "18createCu"
-     "blasHandleEPS5_EEXadL_ZNS2_19destroyCublasHandleES5_EEEEEERNT_10PoolWindowEvE12myPoolWindow",
+    {"_ZZN2at4cuda24getCurrentCUDABlasHandleEbE12myPoolWindow", TlsScope::shared, "by device, too", {12, 14}},
+    {"_ZZN2at4cudaL19getCuBlasPoolWindowINS0_12_GLOBAL__N_122DeviceThreadHandlePoolIP13cublasContextXadL_ZNS2_18create"
+     "CublasHandleEPS5_EEXadL_ZNS2_19destroyCublasHandleES5_EEEEEERNT_10PoolWindowEvE12myPoolWindow",
      TlsScope::shared, "handles by device; told the stream", since(15)},
     {"_ZZN2at4cuda26getCurrentCUDASparseHandleEvE12myPoolWindow", TlsScope::shared,
      "handles by device; told the stream"},

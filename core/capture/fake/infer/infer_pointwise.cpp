@@ -92,7 +92,8 @@ bool keeps_strides(const Call& call, const at::Tensor& operand) {
   if (name == "aten::abs") return operand.is_complex();
   if (name == "aten::isinf") return c10::isIntegralType(operand.scalar_type(), true);
   return name == "aten::deg2rad" || name == "aten::rad2deg" || name == "aten::frexp.Tensor" ||
-         name == "aten::hardtanh" || name == "aten::nan_to_num" || name == "aten::relu6";
+         name == "aten::hardtanh" || name == "aten::nan_to_num" || name == "aten::relu6" ||
+         name == "aten::_conj_physical";  // has the tag pointwise in some versions of LibTorch only
 }
 
 // Kernels that take a number as a second operand broadcast it, so they treat no tensor as contiguous.

@@ -3,6 +3,8 @@
 
 #include <ATen/Context.h>
 
+#include <rehearse_internal/libtorch/version.h>
+
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -71,21 +73,16 @@ c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const
   return magnitude == 1 ? distance : (distance + (magnitude - 1)) / magnitude;
 }
 
-c10::IValue rounded_towards_zero(const c10::IValue& value) {
-  return value.isDouble() ? c10::IValue(value.toScalar().toLong()) : value;
-}
-
-// If the result's dtype is int64, LibTorch rounds the arguments towards zero before it computes the length. If not, it
-// computes the length from the arguments as they are.
 Outputs range(const Call& call, const c10::IValue& start, const c10::IValue& end, const c10::IValue& step,
               std::size_t dtype_argument) {
   const bool integral = as_integer(start) && as_integer(end) && as_integer(step);
   const c10::ScalarType usual = integral ? c10::kLong : at::get_default_dtype_as_scalartype();
   const c10::ScalarType dtype = call.dtype_or(dtype_argument, usual);
-  const c10::SymInt length = dtype == c10::kLong ? range_length(rounded_towards_zero(start), rounded_towards_zero(end),
-                                                                rounded_towards_zero(step))
-                                                 : range_length(start, end, step);
-  return {result(call, SymInts{length}, dtype)};
+  const bool rounds = libtorch::kRoundsRangesOfInt64 && dtype == c10::kLong;
+  const auto rounded = [rounds](const c10::IValue& value) {
+    return rounds && value.isDouble() ? c10::IValue(value.toScalar().toLong()) : value;
+  };
+  return {result(call, SymInts{range_length(rounded(start), rounded(end), rounded(step))}, dtype)};
 }
 
 Outputs arange(const Call& call) {

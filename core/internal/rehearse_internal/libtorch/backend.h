@@ -66,33 +66,4 @@ concept HasNewNames = requires { &Base::all_gather_single; };
 // A c10d::Backend whose subclasses override the older names, in every LibTorch that Rehearse builds with.
 using Backend = WithNewNames<c10d::Backend, HasNewNames<c10d::Backend>>;
 
-// The calls of a c10d::ProcessGroup that have two names since 2.14, of which the older one is deprecated.
-template <class Group>
-auto all_gather_single(Group& group, at::Tensor& output, at::Tensor& input) {
-  if constexpr (requires { &Group::all_gather_single; }) {
-    return group.all_gather_single(output, input);
-  } else {
-    return group._allgather_base(output, input);
-  }
-}
-
-template <class Group>
-auto reduce_scatter_single(Group& group, at::Tensor& output, at::Tensor& input) {
-  if constexpr (requires { &Group::reduce_scatter_single; }) {
-    return group.reduce_scatter_single(output, input);
-  } else {
-    return group._reduce_scatter_base(output, input);
-  }
-}
-
-template <class Group>
-auto all_to_all_single(Group& group, at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
-                       std::vector<std::int64_t>& input_splits) {
-  if constexpr (requires { &Group::all_to_all_single; }) {
-    return group.all_to_all_single(output, input, output_splits, input_splits);
-  } else {
-    return group.alltoall_base(output, input, output_splits, input_splits);
-  }
-}
-
 }  // namespace rehearse::libtorch

@@ -17,20 +17,10 @@ namespace rehearse::libtorch {
 using NodePtr = decltype(torch::autograd::Edge::function);
 inline constexpr bool kNodesAreIntrusive = !std::is_same_v<NodePtr, std::shared_ptr<torch::autograd::Node>>;
 
-template <class Node, bool intrusive>
-struct NodePointers {
-  using Strong = std::shared_ptr<Node>;
-  using Weak = std::weak_ptr<Node>;
-};
 template <class Node>
-struct NodePointers<Node, true> {
-  using Strong = c10::intrusive_ptr<Node>;
-  using Weak = c10::weak_intrusive_ptr<Node>;
-};
-
-template <class Node>
-using PtrTo = typename NodePointers<Node, kNodesAreIntrusive>::Strong;
-using WeakNodePtr = NodePointers<torch::autograd::Node, kNodesAreIntrusive>::Weak;
+using PtrTo = std::conditional_t<kNodesAreIntrusive, c10::intrusive_ptr<Node>, std::shared_ptr<Node>>;
+using WeakNodePtr = std::conditional_t<kNodesAreIntrusive, c10::weak_intrusive_ptr<torch::autograd::Node>,
+                                       std::weak_ptr<torch::autograd::Node>>;
 
 // Makes a node that LibTorch deletes without recursion, however long the graph behind it is.
 template <class Node, class... Arguments>

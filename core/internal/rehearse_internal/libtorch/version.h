@@ -17,6 +17,9 @@ inline constexpr int kMinor = TORCH_VERSION_MINOR;
 // Since 2.13, numbers that float8_e4m3fn cannot hold become its largest number instead of a NaN.
 inline constexpr bool kFloat8E4M3Saturates = kMinor >= 13;
 
+// Until 2.13, arange() of int64 rounds its arguments towards zero before it computes the length.
+inline constexpr bool kRoundsRangesOfInt64 = kMinor <= 13;
+
 // Since 2.13, torch's back end "fake" fills the outputs of all calls. Until then, only those of all-gathers.
 inline constexpr bool kFakeGroupsFillOutputs = kMinor >= 13;
 

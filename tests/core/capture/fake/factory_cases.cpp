@@ -37,6 +37,8 @@ std::vector<OperatorCase> factory_cases() {
                         at::arange(c10::Scalar(n), at::kFloat),
                         at::arange(5),
                         at::arange(0.5, 3.0),
+                        at::arange(0.5, at::kLong),
+                        at::arange(-0.5, 4.2, at::kLong),
                         at::arange(5, 0, -2)};
        }},
       {"positions",

@@ -162,6 +162,25 @@ TEST_P(FunctionalOps, Coalesced) {
   });
 }
 
+TEST_P(FunctionalOps, WaitTensors_WaitsForEach) {
+  using Tensors = std::vector<Tensor>;
+  if (!c10::Dispatcher::singleton().findSchema({"_c10d_functional::wait_tensors", ""}))
+    GTEST_SKIP() << "LibTorch has this operator since 2.15";
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    const auto wait_all = op<Tensors(Tensors)>("_c10d_functional::wait_tensors");
+    const Tensors sums = {reduce.call(values({4}, ctx.rank()), "sum", "world"), at::ones({1}),
+                          reduce.call(values({2}, ctx.rank()), "sum", "world")};
+    const Tensors waited = wait_all.call(sums);
+    ASSERT_EQ(waited.size(), 3u);
+    EXPECT_THAT(waited[0], BitEqual(sum_of(values_of_all({4}, ranks))));
+    EXPECT_THAT(waited[1], BitEqual(at::ones({1})));
+    EXPECT_THAT(waited[2], BitEqual(sum_of(values_of_all({2}, ranks))));
+    for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_TRUE(waited[i].is_same(sums[i])) << i;
+    EXPECT_THROW(wait_all.call({}), c10::Error);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(ranks, FunctionalOps, ::testing::Values(2, 3, 8, 64));
 
 TEST(FunctionalOpErrors, UnknownNames_AreRefused) {

@@ -10,6 +10,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/libtorch/nodes.h>
+
 #include "bit_equal.h"
 #include "core/capture/joint/joint_builder.h"
 #include "core/compile/aot/part_check.h"
@@ -153,6 +155,19 @@ TEST(AotProgram, AResultThatIsSavedKeepsNoCycle) {
     gone = results[0].toTensor().getIntrusivePtr();
   }
   EXPECT_TRUE(gone.expired());
+}
+
+TEST(AotProgram, ANodeWithoutOwnersKeepsNothingForThoseWhoWatchIt) {
+  const auto program = program_of(two_results());
+  const at::Tensor a = leaf({2, 2});
+  at::Tensor c = at::randn({2, 2}), z = program->call({leaf({2, 2}), a, c})[1].toTensor();
+  const libtorch::WeakNodePtr watched(z.grad_fn());
+  const c10::weak_intrusive_ptr<c10::StorageImpl> saved(c.storage().getWeakStorageImpl());
+  c.reset();
+  EXPECT_FALSE(saved.expired());
+  z.reset();
+  EXPECT_TRUE(watched.expired());
+  EXPECT_TRUE(saved.expired());
 }
 
 TEST(AotProgram, GradientsCannotBeDifferentiatedAgain) {

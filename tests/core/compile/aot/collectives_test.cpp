@@ -168,6 +168,16 @@ TEST(AotCollectives, Coalesced) {
   });
 }
 
+TEST(AotCollectives, OneWaitForSeveral) {
+  if (!c10::Dispatcher::singleton().findSchema({"_c10d_functional::wait_tensors", ""}))
+    GTEST_SKIP() << "LibTorch has this operator since 2.15";
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto wait_all = op_of<std::vector<Tensor>(std::vector<Tensor>)>("_c10d_functional::wait_tensors");
+    const auto sums = wait_all.call({all_reduce(x.detach(), group), broadcast(x.detach() * 2, 1, group)});
+    return at::matmul(x, weight) * sums[0] + sums[1];
+  });
+}
+
 // The operators of _c10d_functional_autograd have gradients, and these gradients are collectives, too.
 TEST(AotCollectives, Gradients) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {

@@ -15,6 +15,7 @@
 #include <rehearse/sim/world.h>
 
 #include "bit_equal.h"
+#include "kit/boxed_op.h"
 
 namespace rehearse::compiler::async_tensors {
 namespace {
@@ -130,6 +131,29 @@ TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
       }
     });
   }
+}
+
+// The same for a wait for a list, of which one collective is the caller's and the other one the graph's.
+TEST(CompiledAsyncTensors, AreChangedAfterAWaitForSeveral) {
+  if (!c10::Dispatcher::singleton().findSchema({"_c10d_functional::wait_tensors", ""}))
+    GTEST_SKIP() << "LibTorch has this operator since 2.15";
+  expect_silent([](RankContext& ctx) {
+    using Tensors = std::vector<at::Tensor>;
+    const test::BoxedOp<at::Tensor(const at::Tensor&, std::string, std::string)> reduce("_c10d_functional::all_reduce");
+    auto compiled = compile(
+        [reduce](const at::Tensor& sum, const at::Tensor& w, const Group& group) {
+          const test::BoxedOp<Tensors(Tensors)> wait_all("_c10d_functional::wait_tensors");
+          Tensors waited = wait_all.call({sum, reduce.call(at::ones({3}), "sum", group->getGroupName())});
+          waited[0].mul_(w);
+          return waited[0] + waited[1];
+        },
+        {.backend = "aot_eager", .fullgraph = true});
+    const at::Tensor w = at::full({3}, 5.0).requires_grad_();
+    const at::Tensor sum = reduce.call(at::ones({3}), "sum", ctx.group()->getGroupName());
+    EXPECT_THAT(compiled(sum, w, ctx.group()), BitEqual(at::full({3}, 12.0)));
+    EXPECT_THAT(compiled.explain().entries.at(0).graphs.at(0).eager_because,
+                HasSubstr("it changes an argument, and waits for a collective that was launched in front of it"));
+  });
 }
 
 }  // namespace

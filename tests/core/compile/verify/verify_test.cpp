@@ -9,6 +9,7 @@
 
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #include "bit_equal.h"
 #include "core/compile/recompile_counts.h"
@@ -64,34 +65,49 @@ TEST(Verify, FirstHitFindsAChangedMember) {
 }
 
 // In each call, index_put_() makes a new tensor from the number that it gets. If the number is the same, verification
-// sees no change.
+// sees no change. There are two indices, because with one index LibTorch fills with the number since 2.15.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
+  const at::Tensor zero = at::zeros({1}, at::kLong);
   auto compiled = compile([&](const at::Tensor& x) {
     at::Tensor y = x.clone();
-    y.index_put_({at::ones({1}, at::kLong)}, at::scalar_tensor(1.5));
-    y.index_put_({at::zeros({1}, at::kLong)}, number);
+    y.index_put_({at::ones({1}, at::kLong)}, at::scalar_tensor(1.5).view({1}));
+    y.index_put_({zero, zero}, number);
     return y;
   });
   compiled(kInput.to(at::kFloat));
-  EXPECT_EQ(compiled(kInput.to(at::kFloat)).sum().item<double>(), 7 * 3 + 1.5 * 3);
+  EXPECT_EQ(compiled(kInput.to(at::kFloat)).sum().item<double>(), 7 + 1 + 2 + 1.5 * 3);
   EXPECT_EQ(compiled.stats().verifications, 1);
 
-  auto unknown = compile([](const at::Tensor& x) {
+  auto unknown = compile([&](const at::Tensor& x) {
     at::Tensor y = x.clone();
-    y.index_put_({at::zeros({1}, at::kLong)}, std::nan(""));
+    y.index_put_({zero, zero}, std::nan(""));
     return y;
   });
-  for (int call = 0; call < 2; ++call) EXPECT_EQ(unknown(kInput.to(at::kFloat)).isnan().sum().item<int>(), 3);
+  for (int call = 0; call < 2; ++call) EXPECT_EQ(unknown(kInput.to(at::kFloat)).isnan().sum().item<int>(), 1);
 
   auto stale = compile([&](const at::Tensor& x) {
     at::Tensor y = x.clone();
-    y.index_put_({at::zeros({1}, at::kLong)}, number);
+    y.index_put_({zero, zero}, number);
     return y;
   });
   stale(kInput.to(at::kFloat));
   number = 8;
   EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("uses, is another tensor now"));
+}
+
+// LibTorch asks whether a tensor without dimensions shares the memory of the one that it is put into, since 2.15.
+TEST(Verify, AScalarTensorForAnIndexIsRefusedSince215) {
+  auto compiled = compile([](const at::Tensor& x) {
+    at::Tensor y = x.clone();
+    y.index_put_({at::ones({1}, at::kLong)}, at::scalar_tensor(1.5));
+    return y;
+  });
+  EXPECT_EQ(compiled(kInput.to(at::kFloat)).sum().item<double>(), 0 + 1 + 2 + 1.5 * 3);
+  const bool is_refused = libtorch::Minors{.since = 15}.contain(libtorch::kMinor);
+  EXPECT_EQ(compiled.stats().compiles, is_refused ? 0 : 1);
+  const std::string refusal = compiled.explain().refusal;
+  EXPECT_EQ(refusal.substr(0, refusal.find('(')), is_refused ? "The memory of a fake tensor was asked for " : "");
 }
 
 TEST(Verify, FirstHitLooksOnce) {

@@ -4,8 +4,10 @@
 #include <rehearse/parallel/checkpoint.h>
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -18,6 +20,8 @@
 #include <torch/nn/functional/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
+
+#include <rehearse_internal/libtorch/nodes.h>
 
 #include "bit_equal.h"
 
@@ -339,6 +343,23 @@ TEST(Checkpoint, CodeThatCannotRunTwice_IsToldSo) {
   const at::Tensor y = checkpoint([&](const at::Tensor& t) { return t * w; }, x);
   EXPECT_THAT(error_of([&] { torch::autograd::grad({y.sum()}, {x}, {}, true, /*create_graph=*/true); }),
               HasSubstr("its gradient cannot be differentiated again (create_graph)"));
+}
+
+// The code, its input and the nodes behind them go with the node's last owner, even if others still watch the node.
+TEST(Checkpoint, NodeWithoutOwners_KeepsNothing) {
+  at::Tensor input = leaf({3}, 1) * 2;
+  auto of_code = std::make_shared<int>(3);
+  at::Tensor y = checkpoint([of_code](const at::Tensor& t) { return t * *of_code; }, input);
+  const libtorch::WeakNodePtr watched(y.grad_fn()), behind(input.grad_fn());
+  const c10::weak_intrusive_ptr<c10::StorageImpl> saved(input.storage().getWeakStorageImpl());
+  const std::weak_ptr<int> code(std::exchange(of_code, nullptr));
+  input.reset();
+  EXPECT_FALSE(saved.expired() || behind.expired() || code.expired());
+  y.reset();
+  EXPECT_TRUE(watched.expired());
+  EXPECT_TRUE(saved.expired());
+  EXPECT_TRUE(behind.expired());
+  EXPECT_TRUE(code.expired());
 }
 
 TEST(Checkpoint, TangentsOfInputs_AreRefused) {
