@@ -24,9 +24,8 @@ def version_of(environment):
 
 def counts_of(build, environment, test):
     environ = {**os.environ, "REHEARSE_PYTHON_VENV": environment}
-    ran = subprocess.run(
-        [sys.executable, f"{HERE}/run.py", f"{build}/python", test], env=environ, cwd=HERE, capture_output=True, text=True
-    )
+    command = [sys.executable, f"{HERE}/run.py", f"{build}/python", test]
+    ran = subprocess.run(command, env=environ, cwd=HERE, capture_output=True, text=True)
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", ran.stdout)}
     if ran.returncode != 0:
         print(ran.stdout + ran.stderr)

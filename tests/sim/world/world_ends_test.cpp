@@ -189,7 +189,8 @@ TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// The rank that crashed might have set both keys, so the waits of the others are no ring, and none follows from another.
+// The rank that crashed might have set both keys, so the waits of the others are no ring, and none follows from
+// another.
 TEST(WorldEnds, WaitsForKeysBesideACrash_AreNoRing) {
   WorldOptions options;
   options.ranks = 3;
