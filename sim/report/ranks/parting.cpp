@@ -76,6 +76,12 @@ std::optional<Parting> parted(const Standing& culprits, const Standing& others) 
 }  // namespace
 
 std::optional<Parting> parting_of(const Report& report, const RunRecord& record, const Places& places) {
+  // Where ranks are at the end tells nothing if the trouble began before.
+  const auto is_earlier = [](const Cause& cause) {
+    return cause.kind == Cause::Kind::out_of_step || cause.kind == Cause::Kind::ended_without ||
+           cause.kind == Cause::Kind::held_up || cause.kind == Cause::Kind::threw;
+  };
+  if (std::ranges::any_of(report.causes, is_earlier)) return std::nullopt;
   std::vector<Standing> all;
   if (report.verdict == Verdict::mismatch && !record.mismatches.empty()) {
     all = standings_of_mismatch(record.mismatches.front(), places);
