@@ -21,7 +21,7 @@ namespace {
 using graph::Node;
 
 // A gradient as a backward makes it: a tensor with its own storage, in row-major order.
-at::Tensor gradient_of(const at::Tensor& tensor) {
+at::Tensor gradient_for(const at::Tensor& tensor) {
   TensorSpec spec = spec_of(tensor);
   spec.strides = contiguous_strides(spec.sizes);
   spec.storage_offset = 0;
@@ -172,7 +172,7 @@ void HookTracer::add(const at::Tensor& output, const OfOutput& of_output, const 
   at::Tensor left;
   {
     const InOperator inside(recording.mode);
-    left = gradient_of(output);
+    left = gradient_for(output);
     marks.end->meta().set_value(meta_of(left));
     recording.values.add(left, *marks.end, {});
   }
@@ -200,7 +200,7 @@ std::variant<HookTracer::Marks, NotCapturable> HookTracer::record(const at::Tens
   recording.modes.sync();
   Node& of = recording.node_of(tensor);
   const Values::Snapshot before = recording.values.snapshot();
-  recording.hook.emplace(gradient_of(tensor));
+  recording.hook.emplace(gradient_for(tensor));
   const auto over = c10::make_scope_exit([&]() noexcept { recording.hook.reset(); });
   Node& begun = begin(of, recording.hook->gradient);
   inside.reset();

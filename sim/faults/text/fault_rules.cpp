@@ -43,13 +43,13 @@ void require_call(const Fault& fault, std::string_view field, const std::optiona
 }
 
 // Shortened, because a list of ranks or a label may be of any length.
-std::string shown(const Fault& fault) { return in_quotes(to_string(fault), 200); }
+std::string shown_fault(const Fault& fault) { return in_quotes(to_string(fault), 200); }
 
 void require_ranks(const Fault& fault, const std::vector<int>& of_fault, std::string_view field, int ranks) {
   for (const int rank : of_fault) {
     if (rank >= 0 && rank < ranks) continue;
     throw FaultError(
-        fmt::format("fault {}: {} is {}; the world has ranks 0 to {}", shown(fault), field, rank, ranks - 1));
+        fmt::format("fault {}: {} is {}; the world has ranks 0 to {}", shown_fault(fault), field, rank, ranks - 1));
   }
 }
 
@@ -98,12 +98,12 @@ void require_valid(const std::vector<Fault>& faults, int ranks) {
     require_ranks(fault, fault.ranks, "rank", ranks);
     require_ranks(fault, fault.from, "from", ranks);
     if (traits_of(fault.verb).of_sides && static_cast<int>(fault.ranks.size()) == ranks) {
-      throw FaultError(fmt::format("fault {}: all ranks are on one side", shown(fault)));
+      throw FaultError(fmt::format("fault {}: all ranks are on one side", shown_fault(fault)));
     }
     if (!fault.on) continue;
-    if (*fault.on == number) throw FaultError(fmt::format("fault {} is on itself", shown(fault)));
+    if (*fault.on == number) throw FaultError(fmt::format("fault {} is on itself", shown_fault(fault)));
     if (*fault.on > faults.size()) {
-      throw FaultError(fmt::format("fault {}: on is fault#{}; there {} {} in all", shown(fault), *fault.on,
+      throw FaultError(fmt::format("fault {}: on is fault#{}; there {} {} in all", shown_fault(fault), *fault.on,
                                    faults.size() == 1 ? "is" : "are", faults.size()));
     }
   }

@@ -199,7 +199,7 @@ void define_rank(py::module_& module) {
   module.def(
       "result", [](const std::string& name, const at::Tensor& value) { context_of_rank().result(name, value); },
       WithoutLock());
-  py::class_<Label, std::shared_ptr<Label>>(module, "Label");
+  const py::class_<Label, std::shared_ptr<Label>> label(module, "Label");
   module.def("label", [](const std::string& name) { return std::make_shared<Label>(context_of_rank(), name); });
 }
 

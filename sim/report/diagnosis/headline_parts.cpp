@@ -284,7 +284,7 @@ std::string imbalance_text(const Imbalance& imbalance) {
 }
 
 std::string all_complete(std::size_t calls, const std::vector<int>& without_dump) {
-  const auto text = fmt::format("all {} calls in the dumps are complete", calls);
+  auto text = fmt::format("all {} calls in the dumps are complete", calls);
   if (without_dump.empty()) return text;
   return fmt::format("as far as is known, {}; {} left no dump, so look there first", text,
                      describe_ranks(without_dump));
