@@ -2,7 +2,6 @@
 """Runs Python code on all ranks of a world."""
 
 import contextvars
-import gc
 import inspect
 import os
 import pickle
@@ -58,7 +57,6 @@ def in_copy(run, quiet=False):
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    gc.freeze()  # a collection in the copy would touch, and so copy, the memory of all objects
     process = os.fork()
     if process == 0:
         os.close(reader)
@@ -74,7 +72,6 @@ def in_copy(run, quiet=False):
         with os.fdopen(writer, "wb") as out:
             out.write(data)
         os._exit(0)
-    gc.unfreeze()
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
         data = answer.read()

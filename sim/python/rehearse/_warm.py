@@ -2,7 +2,6 @@
 """Imports in the host what runs would import: each run has a copy of this process, and would begin anew."""
 
 import ast
-import gc
 import importlib
 import importlib.util
 
@@ -36,5 +35,3 @@ def import_libraries_of(path):
                 importlib.import_module(name)
         except Exception:  # the script may catch it, or never come there
             continue
-    gc.collect()
-    gc.freeze()  # a collection in a run would touch, and so copy, the memory of all objects
