@@ -71,6 +71,14 @@ void add(std::vector<Group>& groups, std::string meaning, const std::string& nam
   }
 }
 
+void add_missing(std::vector<Group>& groups, const std::vector<NamedTensor>& wanted,
+                 const std::vector<ReplicaTable::Row>& rows) {
+  for (const auto& each : wanted) {
+    if (std::ranges::none_of(rows, [&](const auto& row) { return row.name == each.name; }))
+      add(groups, "that of a parameter that the ranks do not have", each.name);
+  }
+}
+
 std::string text_of(const Group& group, std::size_t all, std::string_view what) {
   const auto more = group.names.size() - 1;
   const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} {}s are", all, what)
@@ -241,18 +249,6 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
   return torch::autograd::grad({value}, parameters, /*grad_outputs=*/{}, /*retain_graph=*/false, /*create_graph=*/false,
                                /*allow_unused=*/true);
 }
-
-namespace {
-
-void add_missing(std::vector<Group>& groups, const std::vector<NamedTensor>& wanted,
-                 const std::vector<ReplicaTable::Row>& rows) {
-  for (const auto& each : wanted) {
-    if (std::ranges::none_of(rows, [&](const auto& row) { return row.name == each.name; }))
-      add(groups, "that of a parameter that the ranks do not have", each.name);
-  }
-}
-
-}  // namespace
 
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
                                      const std::vector<at::Tensor>& reference, double tolerance,

@@ -15,6 +15,7 @@ namespace rehearse::sim {
 namespace {
 
 using Lines = Places::Lines;  // innermost first
+
 // Ranks with the same stack.
 struct Standing {
   std::vector<int> ranks;
