@@ -20,10 +20,27 @@ FakeStore::FakeStore(std::shared_ptr<StoreState> state, std::chrono::millisecond
 
 c10::intrusive_ptr<c10d::Store> FakeStore::clone() { return c10::make_intrusive<FakeStore>(state_, timeout_); }
 
-// Lets polling fibers look again.
-void StoreState::note_change() {
+namespace {
+
+int calling_rank() { return exec::this_rank::is_fiber() ? exec::this_rank::rank() : -1; }
+
+}  // namespace
+
+// Lets polling fibers look again. What nobody reads (a heartbeat) is no progress, or a rank that waits for something
+// else beside it would wait without end.
+void StoreState::note_change(const std::string& key) {
   ++version_;
-  if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
+  unread_[key] = calling_rank();
+  if (auto* const executor = exec::RankExecutor::current()) executor->note_step();
+}
+
+void StoreState::note_read(c10::ArrayRef<std::string> keys) {
+  for (const std::string& key : keys) {
+    const auto change = unread_.find(key);
+    if (change == unread_.end() || change->second == calling_rank()) continue;
+    unread_.erase(change);
+    if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
+  }
 }
 
 void StoreState::note_wait_in_vain(WaitInVain wait) {
@@ -81,7 +98,7 @@ bool StoreState::erase(const std::string& key) {
 
 bool StoreState::lose(const std::string& key) {
   if (!erase(key)) return false;
-  note_change();
+  note_change(key);
   return true;
 }
 
@@ -91,7 +108,7 @@ const std::vector<std::uint8_t>* StoreState::former(const std::string& key) cons
 }
 
 void FakeStore::changed(const std::string& key) {
-  state_->note_change();
+  state_->note_change(key);
   if (const auto waiting = state_->waiting_.find(key); waiting != state_->waiting_.end()) {
     waiting->second.notify_all();
   }
@@ -163,6 +180,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
   };
   if (!may_set()) poll("compareSet of", key);
+  state_->note_read(key);
   if (may_set()) {
     put(key, desired);
     return desired;
@@ -192,6 +210,7 @@ std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   // it.
   std::int64_t held = 0;
   exec::this_rank::make_store_call([&] { held = number_at(key); });
+  state_->note_read(key);
   const auto found = state_->values_.find(key);
   // Add as unsigned numbers, because c10d's counters wrap around.
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(held) + static_cast<std::uint64_t>(amount));
@@ -213,6 +232,7 @@ bool FakeStore::deleteKey(const std::string& key) {
   begin_call(key, true);
   const bool deleted = state_->erase(key);
   if (!deleted) poll("deleteKey of", key);
+  state_->note_read(key);
   if (deleted) changed(key);
   return deleted;
 }
@@ -229,6 +249,7 @@ bool FakeStore::check(const std::vector<std::string>& keys) {
     only_looks ? exec::this_rank::look(access) : exec::this_rank::poll(&polling, access);
   }
   const bool there = is_there();
+  state_->note_read(keys);
   if (there) {
     state_->forget_polls();
   } else {
@@ -239,12 +260,15 @@ bool FakeStore::check(const std::vector<std::string>& keys) {
 
 std::int64_t FakeStore::getNumKeys() {
   poll("getNumKeys");
+  state_->note_read(state_->keys());
   return static_cast<std::int64_t>(state_->values_.size());
 }
 
 std::vector<std::string> FakeStore::listKeys() {
   poll("listKeys");
-  return state_->keys();
+  auto keys = state_->keys();
+  state_->note_read(keys);
+  return keys;
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
@@ -261,6 +285,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
   } else if (!state_->queues_.contains(key)) {
     poll("queuePop from", key);
   }
+  state_->note_read(key);
   const auto queue = state_->queues_.find(key);
   TORCH_CHECK_WITH(DistQueueEmptyError, queue != state_->queues_.end(), "queue is empty: \"", key, '"');
   std::vector<std::uint8_t> value = std::move(queue->second.front());
@@ -272,6 +297,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
 
 std::int64_t FakeStore::queueLen(const std::string& key) {
   poll("queueLen of", key);
+  state_->note_read(key);
   const auto queue = state_->queues_.find(key);
   return queue == state_->queues_.end() ? 0 : static_cast<std::int64_t>(queue->second.size());
 }

@@ -49,6 +49,7 @@ void FakeStore::wait_until_there(const Wish& wish, std::chrono::milliseconds tim
     const auto deadline = deadline_of(timeout);
     for (; missing != nullptr; missing = first_missing(wish)) wait_for(*missing, wish, timeout, deadline);
   }
+  state_->note_read(wish.keys);
   if (!is_fiber || state_->polls_of_.empty()) return;
   const auto polls = state_->polls_of_.find(exec::this_rank::rank());
   if (polls != state_->polls_of_.end() && polls->second.call == wish.what && polls->second.keys == wish.keys)

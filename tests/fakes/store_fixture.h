@@ -46,7 +46,8 @@ class StoreTest : public ::testing::Test {
     JumpingClock clock;
     exec::NoRankState state;
     EndWorld sink;
-    exec::RankExecutor executor({.ranks = ranks}, decisions, clock, state, sink);
+    options.ranks = ranks;
+    exec::RankExecutor executor(options, decisions, clock, state, sink);
     return executor.run([&](int rank) {
       const auto handle = c10::make_intrusive<FakeStore>(shared);
       body(rank, *handle);
@@ -55,6 +56,7 @@ class StoreTest : public ::testing::Test {
 
   static std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
 
+  exec::ExecutorOptions options;
   std::shared_ptr<StoreState> shared = std::make_shared<StoreState>();
 };
 

@@ -194,6 +194,44 @@ TEST_F(StoreTest, PollingForAnAbsentKey_IsALivelock) {
 }
 
 // Reading many keys is not polling, so it must not advance time.
+// The ranks pause between their looks, so at the end most of them sleep.
+TEST_F(StoreTest, PollingBesideAHeartbeatThatNobodyReads_IsALivelock) {
+  options.idle_timed_polls_max = 1'000;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const auto outcome = run(
+        4,
+        [&](int rank, FakeStore& store) {
+          while (!store.check({"go"})) {
+            if (rank == 0) store.set("alive", bytes("yes"));
+            exec::this_rank::sleep_for((rank + 1) * 1ms);
+          }
+        },
+        seed);
+    EXPECT_EQ(outcome.ending, Ending::livelock);
+    ASSERT_EQ(outcome.blocked.size(), 4u);
+    for (const auto& fiber : outcome.blocked) {
+      EXPECT_EQ(fiber.waits_on, "store check of key \"go\", polled without a change") << fiber.rank;
+      EXPECT_TRUE(fiber.polls) << fiber.rank;
+    }
+  }
+}
+
+TEST_F(StoreTest, PollingBesideAHeartbeatThatARankReads_GoesOn) {
+  options.idle_timed_polls_max = 1'000;
+  const auto outcome = run(3, [&](int rank, FakeStore& store) {
+    for (int step = 0; rank == 1 && step < 2'000; ++step) {
+      store.get("alive");
+      exec::this_rank::sleep_for(1ms);
+    }
+    if (rank == 1) store.set("go", bytes("now"));
+    while (!store.check({"go"})) {
+      if (rank == 0) store.set("alive", bytes("yes"));
+      exec::this_rank::sleep_for(1ms);
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 TEST_F(StoreTest, ReadingEveryKeyOnce_LetsNoTimePass) {
   for (int i = 0; i < 50; ++i) FakeStore(shared).set(std::to_string(i), std::string("x"));
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

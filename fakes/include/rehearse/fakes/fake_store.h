@@ -78,8 +78,9 @@ class StoreState {
  private:
   friend class FakeStore;
 
-  void note_change();
-  bool erase(const std::string& key);  // false: the key had no value
+  void note_change(const std::string& key);
+  void note_read(c10::ArrayRef<std::string> keys);  // a call has seen these keys, or that they are missing
+  bool erase(const std::string& key);               // false: the key had no value
   void note_wait_in_vain(WaitInVain wait);
   void note_poll(const char* call, c10::ArrayRef<std::string> keys);
   void forget_polls();                                           // of the running rank
@@ -92,8 +93,9 @@ class StoreState {
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // never holds an empty queue
   // The waiting fibers, by the first key that they miss. The last waiter of a key removes its entry.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
-  std::uint64_t version_ = 0;              // counts changes
-  std::vector<WaitInVain> waits_in_vain_;  // each once, at most 64
+  std::uint64_t version_ = 0;                    // counts changes
+  std::unordered_map<std::string, int> unread_;  // changed keys that no other rank has read since, each with its rank
+  std::vector<WaitInVain> waits_in_vain_;        // each once, at most 64
   std::map<int, Polls> polls_of_;
 };
 
