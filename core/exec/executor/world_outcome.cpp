@@ -60,9 +60,17 @@ BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer
   entry.rank = fiber.rank;
   entry.fiber_of_rank = fiber.fiber_of_rank;
   entry.polls = fiber.polling && !fiber.in_kernel;
-  if (observer == nullptr) return entry;
-  auto& wait = static_cast<Wait&>(entry) = observer->wait();
-  if (!observer->is_opaque() || explainer_ == nullptr) return entry;
+  auto& wait = static_cast<Wait&>(entry);
+  if (observer != nullptr) wait = observer->wait();
+  const auto look = looks_.find(fiber.id);
+  const bool pauses = !entry.polls && wait.waits_for.empty() && !wait.any_rank;
+  if (pauses && outcome_.ending == Ending::livelock && look != looks_.end()) {
+    wait = look->second.wait;
+    entry.where = look->second.where;
+    entry.polls = true;
+    return entry;
+  }
+  if (observer == nullptr || !observer->is_opaque() || explainer_ == nullptr) return entry;
   auto behind = explainer_->explain_wait(fiber.rank);
   if (behind.call.empty()) return entry;
   behind.waits_on += ", waiting in " + wait.waits_on;
@@ -76,6 +84,10 @@ void WorldOutcome::note_hang(const std::vector<Fiber*>& fibers, VirtualTime sinc
   for (const Fiber* const fiber : fibers) {
     if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
   }
+}
+
+void WorldOutcome::note_look(const Fiber& fiber, const Observer& observer) {
+  looks_[fiber.id] = {observer.wait(), CallSite::capture()};
 }
 
 void WorldOutcome::note_failing_loop(int rank, const std::exception_ptr& error) {

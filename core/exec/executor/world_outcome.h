@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ class WorldOutcome {
   // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
   // ranks: when the world ends, the fiber may be gone.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
+  // Records what the running fiber polls, and where. If the run ends as a livelock while the fiber pauses between two
+  // polls, this is what it waits for.
+  void note_look(const Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
   // Records a hang that began at `since`: what each of the blocked fibers among `fibers` waits for. Does nothing if a
@@ -82,6 +86,11 @@ class WorldOutcome {
   bool taken_ = false;
   std::exception_ptr error_;
   std::vector<BlockedFiber> hang_;  // cleared when ranks make progress
+  struct Look {
+    Wait wait;
+    CallSite where;
+  };
+  std::map<std::uint32_t, Look> looks_;  // by Fiber::id
   VirtualTime hang_began_{};
   std::optional<int> last_time_out_;  // the rank of the last timeout
 };

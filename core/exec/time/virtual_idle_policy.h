@@ -37,10 +37,14 @@ class VirtualIdlePolicy final : public IdlePolicy {
   // a loop that was about to give up.
   static constexpr std::uint64_t kPollsOfAHang = 1'000;
 
+  // How many of the last clock reads and short sleeps before a livelock are near it; enough for each rank to look once.
+  static constexpr std::uint64_t kPollsNoted = 20'000;
+
   explicit VirtualIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
 
   IdleStep next(const IdleFacts& facts) override;
   std::optional<IdleEnd> time_passed() override;
+  bool is_near_livelock() const noexcept override { return timed_polls_ + kPollsNoted > limits_.timed_polls; }
 
  private:
   IdleStep next_of_pollers(const IdleFacts& facts);

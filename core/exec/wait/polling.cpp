@@ -60,6 +60,8 @@ void poll_again(Fiber& fiber, const Observer* asked = nullptr) {
 }  // namespace
 
 void poll(Fiber& fiber, const Observer* asked, Access access) {
+  if (asked != nullptr && fiber.world->idle_policy.is_near_livelock()) [[unlikely]]
+    fiber.world->outcome.note_look(fiber, PollObserver(asked));
   const auto polls = fiber.polls + 1;
   if (polls > (is_patient(*fiber.world) ? kLooksFreeWithPatience : kLooksFree)) return poll_again(fiber, asked);
   look(fiber, access);

@@ -3,6 +3,7 @@
 // world ends as a livelock that names the rank and what it polls.
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -219,6 +220,20 @@ TEST(PollForEver, NamesTheCallThatLooks) {
   EXPECT_THAT(headline([](auto& store) { store.add("there", 0); }), polls("store add of 0 to key \"there\""));
   EXPECT_THAT(headline([](auto& store) { store.getNumKeys(); }), polls("store getNumKeys"));
   EXPECT_THAT(headline([](auto& store) { store.queueLen("q"); }), polls("store queueLen of key \"q\""));
+}
+
+TEST(PollForEver, WithPauses_IsOneLineOfTheProgramWhateverTheSeed) {
+  std::set<std::string> headlines;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = World({.ranks = 4, .seed = seed, .explain_failures = false}).run([](RankContext& ctx) {
+      while (ctx.rank() > 0 && !ctx.store()->check({"go"})) exec::this_rank::sleep_for(ctx.rank() * 1s);
+    });
+    EXPECT_EQ(report.verdict, Verdict::livelock);
+    headlines.insert(report.headline);
+  }
+  ASSERT_EQ(headlines.size(), 1u);
+  EXPECT_THAT(*headlines.begin(),
+              StartsWith("ranks 1-3 poll forever in store check of key \"go\", which is not set, at polling_test"));
 }
 
 TEST(PollForEver, OfTheSecondOfTwoCalls_NamesThatCall) {

@@ -87,6 +87,10 @@ class IdlePolicy {
   // it goes on.
   virtual std::optional<IdleEnd> time_passed() = 0;
 
+  // True if the run will soon end as a livelock unless something happens. Then it is worth the cost to note what each
+  // polling fiber looks at: at the end, most of them sleep between two looks.
+  virtual bool is_near_livelock() const noexcept { return false; }
+
  protected:
   // Set by the note_*() functions. next() clears each flag that it reads.
   bool stepped_ = false;
