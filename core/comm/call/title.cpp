@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/comm/title.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,6 +34,13 @@ std::string title_of(const Operation& call, std::uint64_t sequence, const GroupI
 
 std::string short_title(std::string_view name, std::uint64_t sequence, std::string_view group) {
   return fmt::format("{} #{} on group \"{}\"", name, sequence, group);
+}
+
+std::string without_own_number(const std::string& title) {
+  const auto number = title.find(" #");
+  const bool is_message = title.starts_with("send ") || title.starts_with("recv ");
+  if (!is_message || number == std::string::npos) return title;
+  return title.substr(0, number) + title.substr(std::min(title.find(' ', number + 1), title.size()));
 }
 
 Mismatch::Side side_of(const Operation& call, int rank, const GroupIdentity& group, exec::CallSite where) {

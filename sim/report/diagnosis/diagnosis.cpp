@@ -35,7 +35,10 @@ class VerdictFinder {
     // compiled alone. A wait may also follow from a group that a rank did not make.
     CauseText since = compile_cause(record_, ends_, diagnosis_.verdict);
     since += group_left_out();
-    if (!diagnosis_.drifts.empty()) since += {diagnosis_.drifts.front().text + "; ", {diagnosis_.drifts.front().cause}};
+    if (!diagnosis_.drifts.empty()) {
+      const auto& [cause, text] = diagnosis_.drifts.front();
+      since += {fmt::format("{}{}; ", text, faults_behind(cause, record_.faults)), {cause}};
+    }
     since += left_by_the_ended();
     since += diagnosis_.headline;
     // An exception that was unwinding a rank may have started everything. But if a rank's exception ended the world,

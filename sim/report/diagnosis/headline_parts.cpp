@@ -163,6 +163,18 @@ CauseText held_up(const RunRecord& record) {
           {{Cause::Kind::held_up, all, in}}};
 }
 
+std::string faults_behind(const Cause& drift, const std::vector<FaultLine>& faults) {
+  for (const FaultLine& fault : faults) {
+    const auto verb = parse_fault(fault.fault).verb;
+    if (verb != Fault::Verb::fail_op && verb != Fault::Verb::skip_collective) continue;
+    for (const auto& firing : fault.fired) {
+      if (std::ranges::find(drift.ranks, firing.rank) != drift.ranks.end())
+        return fmt::format(" (fault on rank {}: {})", firing.rank, fault.fault);
+    }
+  }
+  return "";
+}
+
 namespace {
 
 std::string ends_of_cut(const Fault& fault, int ranks) {

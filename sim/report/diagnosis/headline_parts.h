@@ -49,6 +49,10 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
 // rank 0 in allreduce #3 on group "world" moved later (delay rank=0 at=allreduce#3 for=31min); ". Otherwise empty.
 CauseText held_up(const RunRecord& record);
 
+// For ranks that left out a call: a fault, not the program, may have kept one of them from it. For example " (fault on
+// rank 1: fail_op rank=1 at=allreduce#3)". Empty if no fault did.
+std::string faults_behind(const Cause& drift, const std::vector<FaultLine>& faults);
+
 // Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
 // Empty: none stood. `ranks` is the size of the world.
 CauseText standing_cuts_text(const std::vector<FaultLine>& faults, int ranks, VirtualTime end);

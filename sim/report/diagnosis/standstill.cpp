@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
@@ -191,11 +192,13 @@ CauseText Standstill::absent_for_good(const std::vector<int>& ranks) const {
 // callers made one call too many; the record does not tell which. The smaller side comes first, because most programs
 // are right on most ranks. Describes only the first such call, because further ones usually follow from it.
 CauseText Standstill::describe_missing(const std::vector<comm::WaitEdge>& on_ended) const {
-  const std::string& call = on_ended.front().call;
+  std::string call = on_ended.front().call;
+  const auto kind_of_call = comm::without_own_number(call);
   std::set<int> missing;
   std::map<int, Place> waiting;  // each waiting rank with its place
   for (const WaitEdge& edge : on_ended) {
-    if (edge.call != call) continue;
+    if (comm::without_own_number(edge.call) != kind_of_call) continue;
+    if (edge.call != call) call = kind_of_call;
     missing.insert(edge.to);
     waiting.try_emplace(edge.from, edge.where);
   }

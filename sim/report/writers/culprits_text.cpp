@@ -2,6 +2,7 @@
 #include "report/writers/culprits_text.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,15 @@ std::string text_of_culprits(const CulpritPlace& place) {
   return fmt::format("{}, after {}{}", ranks, calls, place.where.at());
 }
 
+// True if the text has a place. The element of a tensor, "at [0, 1]", is none.
+bool says_where(const std::string& text) {
+  constexpr std::string_view kAt = " at ";
+  for (auto at = text.find(kAt); at != std::string::npos; at = text.find(kAt, at + 1)) {
+    if (!text.substr(at + kAt.size()).starts_with('[')) return true;
+  }
+  return false;
+}
+
 // False if the headline already has all places, or if more than half of the ranks are culprits (as in a ring, or if
 // only one rank made a call): then the line would single out nobody.
 bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& places, std::size_t culprits) {
@@ -80,8 +90,8 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
     return place.where.empty() || report.headline.find(place.where.at()) != std::string::npos;
   };
   // A finding says where the tensor was touched. By now the rank's main thread may be elsewhere.
-  const bool says_where = is_found_by_checker(report) && report.headline.find(" at ") != std::string::npos;
-  return 2 * culprits <= report.rank_lines.size() && !says_where &&
+  const bool is_told = is_found_by_checker(report) && says_where(report.headline);
+  return 2 * culprits <= report.rank_lines.size() && !is_told &&
          !std::all_of(places.begin(), places.end(), is_in_headline);
 }
 

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/fault.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
@@ -40,6 +42,21 @@ TEST(CallDrift, ACallLeftOutInTheMiddle_IsNamedByItsLine) {
   EXPECT_THAT(report.remarks, IsEmpty());
   EXPECT_THAT(sim::to_text(report), HasSubstr("\nculprit: rank 1, out of step from #7 of group \"world\" on\n"));
   EXPECT_EQ(report.hint, "");
+}
+
+// The rank catches the error and goes on.
+TEST(CallDrift, ACallThatAFaultFailed_NamesTheFault) {
+  const auto report = World({.ranks = 4, .faults = {parse_fault("fail_op rank=1 at=#7")}}).run([](RankContext& ctx) {
+    for (int step = 0; step < 5; ++step) {
+      try {
+        sum(ctx);
+      } catch (const CommError&) {
+      }
+      sum(ctx);
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline, HasSubstr(", which ranks 0,2-3 made (fault on rank 1: fail_op rank=1 at=#7); "));
 }
 
 TEST(CallDrift, OfTwoRanks_EitherMayBeWrong) {

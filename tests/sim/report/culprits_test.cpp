@@ -198,6 +198,20 @@ TEST(CulpritLine, OfPlacesThatTheHeadlineHas_IsLeftOut) {
               testing::StartsWith("rank 0: blocked in barrier #1, at job.cpp:9 in step; waits for rank 1"));
 }
 
+// The element of a tensor is no place.
+TEST(CulpritLine, OfAFinding_IsLeftOutOnlyIfTheFindingHasAPlace) {
+  const auto line_of = [](const std::string& headline) {
+    auto report = report_of(headline, {{0, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:9 in step", {}},
+                                       {1, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:5 in step", {}}});
+    report.verdict = Verdict::check_failed;
+    report.findings = {{headline, {1}, {}}};
+    return culprit_line(report);
+  };
+  EXPECT_EQ(line_of("weight differs at [0, 1] on rank 1"), "culprit: rank 1 at job.cpp:5 in step");
+  EXPECT_THAT(line_of("weight differs at [0, 1] on rank 1, changed at job.cpp:2 in load"),
+              testing::Not(testing::StartsWith("culprit")));
+}
+
 TEST(CulpritLine, OfRanksThatAreAllThere_IsLeftOut) {
   const RankLine one{0, RankOutcome::blocked, {}, "recv #1", "", "job.cpp:9 in step", {1}};
   const RankLine other{1, RankOutcome::blocked, {}, "recv #1", "", "job.cpp:8 in step", {0}};

@@ -6,11 +6,13 @@
 #include <regex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/formatting/rank_list.h>
@@ -138,6 +140,17 @@ TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
                  "blocked: allreduce #2 on group \"world\" (" + arrived(job.ranks - 1, job) + "), waits for rank " +
                      job.culprit + ", at first_cases.cpp in first_cases::returns_early" + end);
   });
+}
+
+// Each rank counts its own receives.
+TEST(FirstCases, SenderReturnsEarly_IsOneDeadlockForReceivesOfAnyNumber) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    auto value = at::zeros({1});
+    if (ctx.rank() == 0) return ctx.group().send(value, 2, 0)->wait();
+    for (int times = 0; times < ctx.rank(); ++times) ctx.group().recv(value, 0, 0)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, "recv from rank 0 on group \"world\": rank 0 has ended and will never come");
 }
 
 // The error of the wait unwinds a std::thread that nobody has joined, which ends the rank.
