@@ -2,9 +2,14 @@
 """Reports in Python's terms: where stacks part, under which branch, and the tracebacks of ranks that raised."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
+import pytest
 import torch
 import torch.distributed as dist
 from ranks import report_of
@@ -107,3 +112,33 @@ def test_breakpoint_stops_one_rank_while_no_time_passes(tmp_path):
     assert ran.stdout.count("(Pdb) 10\n") == 1, ran.stdout + ran.stderr
     assert "MISMATCH: rank 2 called" in ran.stdout and "t=0 ns" in ran.stdout
     assert "other decisions" not in ran.stdout
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed (./dev installs it)")
+def test_gdb_shows_where_ranks_wait(tmp_path):
+    (tmp_path / "stops.py").write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "def meet():\n"
+        "    dist.barrier()\n"
+        "dist.init_process_group('gloo')\n"
+        "if dist.get_rank() == 1:\n"
+        "    dist.recv(torch.ones(1), 0)\n"
+        "    open('stopped', 'w').write(str(os.getpid()))\n"
+        "    while True: pass\n"
+        "else:\n"
+        "    dist.isend(torch.ones(1), 1)\n"
+        "meet()\n"
+    )
+    stopped = tmp_path / "stopped"
+    words = [sys.executable, "-m", "rehearse", "run", "stops.py", "--ranks=2"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while run.poll() is None and not (stopped.exists() and stopped.read_text()):
+            time.sleep(0.05)
+        process = stopped.read_text()
+        script = os.path.join(os.path.dirname(__file__), "../../core/exec/monitor/rehearse-gdb.py")
+        words = ["gdb", "-batch", "-nx", "-p", process, "-ex", f"source {script}", "-ex", "info ranks"]
+        text = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+        os.kill(int(process), signal.SIGKILL)
+    if "cannot call the program" in text:
+        pytest.skip("this gdb cannot call functions of the program")
+    assert "barrier #1 on group" in text and f"in meet at {tmp_path}/stops.py:3" in text, text

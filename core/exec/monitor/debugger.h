@@ -21,6 +21,10 @@ extern RehearseDebuggerTable rehearse_debugger_table;
 
 // The debugger calls it to learn what blocks a fiber. The text is valid until the next call.
 const char* rehearse_debugger_describe(const void* fiber);
+
+// The innermost frame of the user's code in a language with an interpreter, "step at train.py:41"; empty: none. The
+// fiber must be suspended. Valid until the next call.
+const char* rehearse_debugger_place(void* fiber);
 }
 
 namespace rehearse::exec {

@@ -79,9 +79,17 @@ class Fiber:
 
     def waits_for(self):
         """What blocks the fiber; empty if nothing does. Raises gdb.error if gdb cannot call the program."""
-        if self.state != "blocked":
+        return self.ask("describe") if self.state == "blocked" else ""
+
+    def interpreted_place(self):
+        """The innermost frame of the user's Python code; empty if there is none, or if gdb cannot call the program."""
+        try:
+            return self.ask("place")
+        except gdb.error:
             return ""
-        call = f"((const char*(*)(const void*))rehearse_debugger_describe)((const void*){self.address})"
+
+    def ask(self, what):
+        call = f"((const char*(*)(const void*))rehearse_debugger_{what})((const void*){self.address})"
         return gdb.parse_and_eval(call).string(errors="replace")
 
 
@@ -172,7 +180,7 @@ class InfoRanks(gdb.Command):
                 waits = fiber.waits_for() if refusal is None else ""
             except gdb.error as error:
                 refusal = error
-            place = view.place(fiber)
+            place = fiber.interpreted_place() or view.place(fiber)
             print(f"  rank {name:<6} {fiber.state:<9} {waits}{'  in ' if waits and place else ''}{place}")
         if refusal is not None:
             print(f"What the blocked ranks wait for is not known, for gdb cannot call the program: {refusal}")

@@ -35,7 +35,11 @@ Process::Process(std::vector<std::string> library_folders, PyObject* generator, 
 }
 
 std::size_t Process::frames(std::span<void*> out) noexcept {
-  return exec::fiber_of_thread() != nullptr ? frames_.capture(out) : 0;
+  return exec::fiber_of_thread() != nullptr ? frames_.capture(PyGILState_GetThisThreadState(), out) : 0;
+}
+
+std::size_t Process::frames_of(const std::byte* image, std::span<void*> out) noexcept {
+  return frames_.capture(PythonState::state_in(image), out);
 }
 
 std::vector<exec::Interpreter::Branch> Process::branches_around(const std::string& file, int line) {

@@ -29,6 +29,7 @@ class Process final : public exec::Interpreter {
   Process(std::vector<std::string> library_folders, PyObject* generator, const Callbacks& callbacks);
 
   std::size_t frames(std::span<void*> out) noexcept override;
+  std::size_t frames_of(const std::byte* image, std::span<void*> out) noexcept override;
   AddressRange addresses() const noexcept override { return frames_.addresses(); }
   ResolvedAddress resolve(std::uintptr_t address) override { return frames_.resolve(address); }
   std::vector<Branch> branches_around(const std::string& file, int line) override;

@@ -47,8 +47,7 @@ void* Frames::address_of(PyCodeObject* code, int instruction) {
   return reinterpret_cast<void*>(addresses_.begin + number->second * kBytesOfPlace);
 }
 
-std::size_t Frames::capture(std::span<void*> out) noexcept {
-  PyThreadState* const state = PyGILState_GetThisThreadState();
+std::size_t Frames::capture(PyThreadState* state, std::span<void*> out) noexcept {
   if (state == nullptr || out.empty()) return 0;
   std::size_t count = 0;
   walk_frames(state, [&](PyCodeObject* code, int instruction) {

@@ -22,8 +22,9 @@ class Frames {
   Frames();
 
   void* address_of(PyCodeObject* code, int instruction);
-  // Of the frames of the calling thread, innermost first; see exec::Interpreter::frames().
-  std::size_t capture(std::span<void*> out) noexcept;
+  // Of the frames of a thread state, innermost first; see exec::Interpreter::frames(). Of another thread's only while
+  // this thread holds the interpreter lock.
+  std::size_t capture(PyThreadState* state, std::span<void*> out) noexcept;
 
   exec::Interpreter::AddressRange addresses() const noexcept { return addresses_; }
   exec::Interpreter::ResolvedAddress resolve(std::uintptr_t address) const;

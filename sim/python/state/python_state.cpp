@@ -69,6 +69,12 @@ void PythonState::create_image(std::byte* image, int rank, std::uint32_t fiber) 
   std::memcpy(image, &head, sizeof head);
 }
 
+PyThreadState* PythonState::state_in(const std::byte* image) noexcept {
+  Head head;
+  std::memcpy(&head, image, sizeof head);
+  return attached_state() != nullptr ? head.own : nullptr;
+}
+
 void PythonState::exchange(std::byte* out, const std::byte* in) noexcept {
   Head next;
   std::memcpy(&next, in, sizeof next);

@@ -56,6 +56,10 @@ class PythonState final : public exec::RankState {
   void exchange(std::byte* out, const std::byte* in) noexcept override;
   void end_fiber(int rank, std::uint32_t fiber) noexcept override { inner_.end_fiber(rank, fiber); }
 
+  // The thread state of the suspended fiber with this image; null: it has none, or this thread does not hold the
+  // interpreter lock, which reading the state's frames needs.
+  static PyThreadState* state_in(const std::byte* image) noexcept;
+
   // The thread state of the rank's main thread; null: it has ended.
   void set_main_state(int rank, PyThreadState* state) noexcept;
 

@@ -35,6 +35,9 @@ class Interpreter {
   // Writes the frames of the calling fiber's code to `out`, innermost first, as addresses of addresses(). At most as
   // many as `out` has room for; returns how many.
   virtual std::size_t frames(std::span<void*> out) noexcept = 0;
+  // Those of a suspended fiber, whose RankState image is at `image`, for a debugger that has stopped the process. None
+  // if they cannot be read now.
+  virtual std::size_t frames_of(const std::byte* /*image*/, std::span<void*> /*out*/) noexcept { return 0; }
   // Where these addresses lie: nothing else may be there.
   virtual AddressRange addresses() const noexcept = 0;
   virtual ResolvedAddress resolve(std::uintptr_t address) = 0;
