@@ -60,18 +60,18 @@ void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   for (const auto& watcher : watchers) watcher->after(torch::jit::last(*stack, schema.returns().size()));
 }
 
-// Registered once per process on first use, so that other programs do not pay for it.
-void register_fallback() {
+}  // namespace
+
+// Not when a program begins, so that others do not pay for it.
+void SeenOperators::prepare() {
   static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   static const bool registered = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&see_operator>()), true);
   static_cast<void>(registered);
 }
 
-}  // namespace
-
 SeenOperators::SeenOperators(Watchers watchers) : watchers_(std::move(watchers)) {
   if (watchers_.empty()) return;
-  register_fallback();
+  prepare();
   *g_watchers = &watchers_;
   key_.emplace(kKey);
 }

@@ -153,6 +153,31 @@ def test_a_script_runs_as_it_is(script):
     assert "the same run as in the log" in _command(script, "replay", "rehearse-out/train/run.rlog").stdout
 
 
+SHARES_A_PACKAGE = """
+import torch.distributed as dist, counting
+dist.init_process_group("gloo")
+counting.count += 1
+dist.barrier()
+print("count", counting.count, flush=True)
+"""
+
+
+def test_what_ranks_share_of_a_package_is_told_and_own_cures_it(tmp_path):
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "counting.py").write_text("count = 0\n")
+    (tmp_path / "train.py").write_text(SHARES_A_PACKAGE)
+    variables = {"PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(library)])}
+    shared = _command(tmp_path, "run", "train.py", "--ranks=2", **variables)
+    assert shared.stdout.count("count 2") == 2, shared.stdout + shared.stderr
+    assert "ranks share what this run has changed in packages: counting.count;" in " ".join(shared.stdout.split())
+    own = _command(tmp_path, "run", "train.py", "--ranks=2", "--own=counting", **variables)
+    assert own.stdout.count("count 1") == 2, own.stdout + own.stderr
+    assert "ranks share" not in own.stdout
+    refused = _command(tmp_path, "run", "train.py", "--ranks=2", "--own=numpy", **variables)
+    assert "--own=numpy: Rehearse or torch uses this package" in refused.stderr
+
+
 def test_a_planted_bug_is_named_with_its_line(script):
     run = _command(script, "run", "train.py", "--ranks=4", "--", "--extra=2")
     assert run.returncode == 2, run.stdout + run.stderr

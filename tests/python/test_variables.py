@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of variables that are a rank's own has all that training binds anew."""
 
+import json
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -10,16 +12,19 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 
+_SHARED = "ranks share what this run has changed in packages: "
+
+
 @pytest.fixture
-def rebound(tmp_path, monkeypatch):
-    """What runs have bound anew, although it is in no table."""
-    file = tmp_path / "rebound.txt"
-    monkeypatch.setenv("REHEARSE_REBOUND", str(file))
+def watched(monkeypatch):
+    """All of torch's modules are watched."""
+    monkeypatch.setenv("REHEARSE_REBOUND", "all")
 
-    def names():
-        return sorted(set(file.read_text().split()))
 
-    return names
+def rebound(report):
+    """What the run has bound anew, although it is in no table."""
+    remarks = [each for each in json.loads(report.json)["remarks"] if each.startswith(_SHARED)]
+    return remarks[0][len(_SHARED) : remarks[0].index(";")] if remarks else ""
 
 
 def _train(model, steps=3):
@@ -65,17 +70,23 @@ def checkpointed(rank):
 
 
 @pytest.mark.parametrize("body", [replicated, sharded, groups_and_objects, checkpointed])
-def test_nothing_else_is_bound_anew(rebound, body):
-    on_ranks(body)
-    assert rebound() == []
+def test_nothing_else_is_bound_anew(watched, body):
+    assert rebound(on_ranks(body)) == ""
 
 
-def test_a_variable_that_the_table_lacks_is_found(rebound):
+def test_a_variable_that_the_table_lacks_is_found(watched):
     def body(rank):
         torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX = "other"
 
-    on_ranks(body)
-    assert rebound() == ["torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX"]
+    assert rebound(on_ranks(body)) == "torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX"
+
+
+def test_what_a_rank_replaces_in_classes_of_torch_is_told():
+    def body(rank):
+        if rank == 1:
+            torch.nn.Linear.forward = lambda self, value: value
+
+    assert rebound(on_ranks(body)) == "torch.nn.modules.linear.Linear.forward"
 
 
 def test_variables_of_the_table_are_a_ranks_own():

@@ -17,6 +17,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "python/module/checks.h"
 #include "python/module/process.h"
@@ -24,6 +25,7 @@
 #include "python/preload/command.h"
 #include "python/preload/random_bytes.h"
 #include "python/preload/thread_values.h"
+#include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::python {
 namespace {
@@ -46,6 +48,9 @@ void set_up(std::vector<std::string> library_folders, const py::object& generato
   const Process::Callbacks callbacks{branches_around.ptr(), source_of.ptr(), begin_repetition.ptr()};
   g_process = std::make_unique<Process>(std::move(library_folders), generator.ptr(), callbacks);
   exec::set_interpreter(g_process.get());
+  // Each run is a fork, and would find these out again.
+  operators::SeenOperators::prepare();
+  torch_state::tls_layout();
 }
 
 // `options`: a part of WorldOptions, by their names.
@@ -145,6 +150,24 @@ c10::intrusive_ptr<c10d::Backend> new_backend(const std::vector<int>& ranks, con
   return backend_of(context_of_rank().new_local_group(ranks, name), timeout);
 }
 
+// `before`: tuples of a name, a module or class, and a copy of its dictionary. Returns the names of what it binds to
+// something else now: "name.attribute". Touches no reference count: a run is a fork, which copies what it touches.
+std::vector<std::string> bound_anew(const py::list& before) {
+  std::vector<std::string> names;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(before.ptr()); ++i) {
+    PyObject* const row = PyList_GET_ITEM(before.ptr(), i);
+    PyObject* const holder = PyTuple_GET_ITEM(row, 1);
+    PyObject* const now =
+        PyType_Check(holder) ? dictionary_of(reinterpret_cast<PyTypeObject*>(holder)) : PyModule_GetDict(holder);
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(PyTuple_GET_ITEM(row, 2), &at, &name, &value) != 0;) {
+      if (PyDict_GetItemWithError(now, name) == value) continue;
+      names.push_back(py::str(PyTuple_GET_ITEM(row, 0)).cast<std::string>() + '.' + py::str(name).cast<std::string>());
+    }
+  }
+  return names;
+}
+
 void define_set_up(py::module_& module) {
   module.def("set_up", set_up);
   module.def("add_variable", [](const py::dict& dictionary, const py::str& name, const py::object& fresh) {
@@ -157,6 +180,7 @@ void define_set_up(py::module_& module) {
   module.def("begin_variables", [] {
     if (!process().exchanged().variables.begin_rank(rank_or_host())) throw py::error_already_set();
   });
+  module.def("bound_anew", bound_anew);
   module.def("add_rank_bytes", [](std::uintptr_t address, std::size_t size) {
     process().exchanged().of_ranks.push_back({reinterpret_cast<std::byte*>(address), size});
   });
@@ -166,6 +190,8 @@ void define_rank(py::module_& module) {
   module.def("rank", rank_or_host);
   module.def("note_habit",
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
+  module.def("note_remark",
+             [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_remark(text); });
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
   module.def("seed_random_bytes", seed_random_bytes);
   module.def("store", [] { return context_of_rank().store(); });

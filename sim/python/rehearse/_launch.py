@@ -31,6 +31,15 @@ def _library_folder_of_torch():
     return os.path.join(spec.submodule_search_locations[0], "lib")
 
 
+def _take_own(words, environ):
+    """Moves the options --own=PACKAGE, which only Python code reads, from the command line to the environment."""
+    end = words.index("--") if "--" in words else len(words)
+    own = [word for word in words[:end] if word.startswith("--own=")]
+    if own:
+        environ["REHEARSE_OWN"] = ",".join(word.partition("=")[2] for word in own)
+    return [word for word in words[:end] if word not in own] + words[end:]
+
+
 def again():
     """Replaces this process by one with the same command line."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -44,7 +53,7 @@ def again():
     environ.setdefault("OMP_NUM_THREADS", "1")
     environ["CUDA_VISIBLE_DEVICES"] = ""  # ranks have no devices yet
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)
+    os.execve(sys.executable, [sys.executable, *_take_own(sys.orig_argv[1:], environ)], environ)
 
 
 def is_command():

@@ -29,11 +29,15 @@ def _library_folders():
 
 LIBRARY_FOLDERS = tuple(_library_folders())
 
+# Packages of which each rank has its own although they are libraries (--own).
+OWN = set(filter(None, os.environ.get("REHEARSE_OWN", "").split(",")))
+
 
 def is_users(spec):
     """Whether each rank has its own of the module."""
     is_source = isinstance(spec.loader, importlib.machinery.SourceFileLoader) and spec.origin is not None
-    return is_source and not os.path.realpath(spec.origin).startswith(LIBRARY_FOLDERS)
+    is_own = spec.name.partition(".")[0] in OWN
+    return is_source and (is_own or not os.path.realpath(spec.origin).startswith(LIBRARY_FOLDERS))
 
 
 class RankModule(types.ModuleType):
@@ -116,6 +120,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install():
+    for name in sorted(OWN.intersection(sys.modules)):
+        sys.exit(f"rehearse: --own={name}: Rehearse or torch uses this package, so all ranks share it")
     sys.meta_path.insert(0, _Finder())
     of_host = sys.modules["__main__"]
     sys.modules["__main__"] = _stand_in("__main__", lambda: _ranks.current().modules.get("__main__", of_host))

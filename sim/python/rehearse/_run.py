@@ -64,9 +64,7 @@ def in_copy(run, quiet=False):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
-        _rebound.note()
         data = pickle.dumps(run())
-        _rebound.tell()
         sys.stdout.flush()
         sys.stderr.flush()
         with os.fdopen(writer, "wb") as out:
@@ -95,6 +93,11 @@ def _explained(begin, options):
     return again if again["identity"] == facts["identity"] else facts
 
 
+def _at_end_of_rank():
+    _checks.at_end_of_rank()
+    _rebound.at_end_of_rank()
+
+
 def run(function, ranks=2, seed=1, check=True, init=True, **options):
     """Runs `function` on every rank: function(), function(rank) or function(rank, size).
 
@@ -102,6 +105,7 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
     unless the verdict is OK.
     """
     _setup.once()
+    _warm.watch_libraries_of(function)
     takes = len(inspect.signature(function).parameters)
     context = contextvars.copy_context()  # torch's modules keep there what the host has configured
 
@@ -109,7 +113,7 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
         if init:
             dist.init_process_group("gloo")
         function(*(rank, size)[:takes])
-        _checks.at_end_of_rank()
+        _at_end_of_rank()
         if init and dist.is_initialized():
             dist.destroy_process_group()
 
@@ -134,7 +138,7 @@ def begin_script(rank, size, path, arguments):
         try:
             with open(path, "rb") as file:
                 exec(compile(file.read(), path, "exec"), vars(main))
-            _checks.at_end_of_rank()
+            _at_end_of_rank()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

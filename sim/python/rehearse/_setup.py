@@ -72,6 +72,7 @@ def once():
         _instead.begin_repetition,
     )
     _start_autograd()
+    torch._dynamo.trace_rules.clear_lru_cache()  # as init_process_group() does: that of a rank has nothing to free
     _distributed.install()
     _instead.install()
     _checks.install()

@@ -64,6 +64,8 @@ class FiberRankContext final : public RankContextBase {
   }
   // Adds to the report's remarks what this rank did: RunRecord::habits.
   void note_habit(const std::string& text) { services_.record.habits[text].insert(rank_); }
+  // Adds a remark about the run that is of no rank.
+  void note_remark(std::string text) { services_.record.check_remarks.push_back(std::move(text)); }
 
  private:
   void spend(VirtualDuration duration) override;

@@ -49,6 +49,10 @@ class SeenOperators {
   SeenOperators& operator=(const SeenOperators&) = delete;
   ~SeenOperators();
 
+  // The first object of a process registers the fallback, which changes the tables of all operators. A process whose
+  // forks run worlds does it once for all of them: a fork takes some 20 ms more, because it copies the tables.
+  static void prepare();
+
  private:
   Watchers watchers_;
   std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
