@@ -125,13 +125,14 @@ def record_calls():
     """Returns a list to which each later collective of fully_shard is added."""
     log = []
 
-    def wrap(name, describe):
-        real = getattr(dist, name)
+    def wrap(name, describe, newer_name=None):  # fully_shard calls the newer ones since 2.15
+        made = newer_name if hasattr(dist, newer_name or "") else name
+        real = getattr(dist, made)
 
         def call(*args, **kwargs):
             log.append({"op": name, **describe(*args, **kwargs)})
             return real(*args, **kwargs)
-        setattr(dist, name, call)
+        setattr(dist, made, call)
 
     def payload(given, output):
         return {"in": given.numel(), "out": output.numel(), "dtype": str(given.dtype)[6:]}
@@ -147,8 +148,8 @@ def record_calls():
 
     def reduce(tensor, *args, **kwargs):
         return {**payload(tensor, tensor), "reduce": operation(args, kwargs)}
-    wrap("all_gather_into_tensor", gather)
-    wrap("reduce_scatter_tensor", scatter)
+    wrap("all_gather_into_tensor", gather, "all_gather_single")
+    wrap("reduce_scatter_tensor", scatter, "reduce_scatter_single")
     wrap("all_reduce", reduce)
     return log
 
