@@ -72,7 +72,7 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
   if (first_missing(wish) == nullptr) return;
   exec::this_rank::note_given_up(observer);
-  state_->note_wait_in_vain({exec::this_rank::rank(), observer.wait().call, timeout});
+  state_->note_wait_in_vain({exec::this_rank::rank(), observer.wait().call, timeout, exec::this_rank::now()});
   state_->note_poll(wish.what, wish.keys);  // a loop of waits with short timeouts polls
   time_out(wish, timeout);
 }

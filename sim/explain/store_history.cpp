@@ -40,7 +40,8 @@ class StoreHistory final : public StoreInterceptor {
 
   // Possible causes of the failure, at most three, each with the ranks that it concerns. Must not run in a fiber,
   // because finding source lines takes locks.
-  std::map<std::string, std::set<int>> notes() const;
+  // For ranks in `mismatched` only what the store answered: they wait for keys because their calls did not match.
+  std::map<std::string, std::set<int>> notes(const std::set<int>& mismatched) const;
 
  private:
   struct Change {
@@ -178,11 +179,11 @@ std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const
   return text;
 }
 
-std::map<std::string, std::set<int>> StoreHistory::notes() const {
+std::map<std::string, std::set<int>> StoreHistory::notes(const std::set<int>& mismatched) const {
   constexpr std::size_t kMost = 3;
   std::map<std::string, std::set<int>> notes;
   for (const auto& [rank, key] : missed_) {
-    auto text = of_wait(key);
+    auto text = mismatched.contains(rank) ? "" : of_wait(key);
     if (!text.empty()) notes[std::move(text)].insert(rank);
   }
   for (const auto& [where, answers] : answers_) {
@@ -226,7 +227,14 @@ void StoreHistory::after(const StoreCall& call) {
 class HistoryLayer final : public Layer {
  public:
   std::shared_ptr<StoreInterceptor> store_interceptor() override { return history_; }
-  void leave(RunRecord& record) override { record.notes.merge(history_->notes()); }
+  void leave(RunRecord& record) override {
+    std::set<int> mismatched;
+    for (const auto& mismatch : record.mismatches) {
+      for (const auto* const side : {&mismatch.first, &mismatch.second})
+        mismatched.insert(side->alike.begin(), side->alike.end());
+    }
+    record.notes.merge(history_->notes(mismatched));
+  }
 
  private:
   const std::shared_ptr<StoreHistory> history_ = std::make_shared<StoreHistory>();

@@ -196,7 +196,7 @@ void GroupState::lose(int rank, bool connections_break) {
   const int lost = identity().global_rank(rank);
   lost_.insert(lost);
   for (const auto& work : in_flight(rank)) {
-    if (!WorkObserver(*work).waits_for().empty()) work->cancel();
+    if (!WorkObserver(*work).waits_for().empty()) work->withdraw("was aborted", lost);
   }
   if (!connections_break) return;
   const auto why = failed_as_closed_by(lost);
@@ -227,6 +227,10 @@ void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_o
 
 void GroupState::note_failure_known(int rank) noexcept {
   if (!closed()) world_->note_failure_known(identity().global_rank(rank));
+}
+
+void GroupState::note_aborted(const RankWork& work) {
+  world_->services.habits.aborted(work.global_rank(), title_of(work));
 }
 
 bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const {
@@ -277,8 +281,10 @@ void GroupState::on_released(const RankWork& work) noexcept {
 }
 
 void GroupState::on_unasked(const RankWork& work) {
-  // Works that an exception leaves behind are a consequence of the failure, not its cause.
-  if (world_->services.executor.ending() || std::uncaught_exceptions() > 0) return;
+  // Works that an exception leaves behind are a consequence of the failure, not its cause. So are works that the rank
+  // had in flight when it learned of a failure, and that never succeeded.
+  const bool was_in_flight = work.record().id() < world_->calls_before_failure(work.global_rank());
+  if ((was_in_flight && !work.succeeded()) || world_->services.executor.ending() || std::uncaught_exceptions() > 0) return;
   world_->unwaited.note(*this, work);
 }
 

@@ -137,6 +137,7 @@ class GroupState final : public WorkOwner {
   exec::RankExecutor& executor() const override;
   void note_error(int rank, c10d::ErrorType error) override { member(rank).note(error); }
   void note_failure_known(int rank) noexcept override;
+  void note_aborted(const RankWork& work) override;
   bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
   void note_known(const RankWork& work) noexcept override;
   // Call this when `rank` knows that all of its calls so far have ended.

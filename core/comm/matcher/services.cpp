@@ -51,6 +51,10 @@ void Habits::went_on(int rank, const std::string& group, const std::string& call
       .insert(rank);
 }
 
+void Habits::aborted(int rank, const std::string& call) {
+  notes_[fmt::format("the program aborted {}, which it had called", call)].insert(rank);
+}
+
 void Habits::shares_with_threads(int rank, const std::string& group, bool race) {
   const auto text = fmt::format(
       "collectives on group \"{}\" come from several threads: unless the program orders them, give each thread a group "

@@ -72,6 +72,9 @@ class Habits {
   // A rank has made a call on a group although it knows that an earlier call on it has timed out.
   void went_on(int rank, const std::string& group, const std::string& call);
 
+  // The rank's program has aborted its call, for which other ranks may wait.
+  void aborted(int rank, const std::string& call);
+
   // A rank makes collectives of a group that several threads use. `race`: the threads do not take turns.
   void shares_with_threads(int rank, const std::string& group, bool race);
 

@@ -26,8 +26,9 @@ namespace {
 TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting) {
   const auto wait = waiting.wait();
   const auto& missing = wait.waits_for;
-  const auto why = missing.empty() ? std::string("all ranks have called it, but the transfer takes longer")
-                                   : "missing " + describe_ranks(missing);
+  const auto why = !work.incomplete() ? std::string("the call has ended, but its callbacks still run")
+                   : missing.empty()  ? std::string("all ranks have called it, but the transfer takes longer")
+                                      : "missing " + describe_ranks(missing);
   return {fmt::format("{}: Timed out waiting {}ms of {}; {}", wait.call, limit.count(),
                       exec::kind_of_time(work.owner()->executor().clock()), why),
           work.group().name, work.getSequencenumber(), missing};
@@ -227,6 +228,7 @@ void RankWork::abort() {
 
 void RankWork::cancel() {
   asked_ = true;
+  if (incomplete() && !owner_->closed() && !WorkObserver(*this).waits_for().empty()) owner_->note_aborted(*this);
   withdraw("was aborted", global_rank());
 }
 
@@ -305,19 +307,21 @@ bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const 
   throw_failure(exception_, timed_out_);
 }
 
-// Ends only the wait; the operation stays in flight.
+// Ends only the wait. The operation stays in flight; or it has ended, and the wait was for its callbacks.
 void RankWork::give_up(std::chrono::milliseconds limit, const exec::Observer& waiting) {
-  REHEARSE_CHECK(incomplete(), rank_, sequence_, state_);
-  gave_up_ = true;
-  owner_->note_failure_known(rank_);
+  const bool in_flight = incomplete();
   exec::this_rank::note_given_up(waiting);
-  owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
-  futures_.mark_result(result_so_far());
+  if (in_flight) {
+    gave_up_ = true;
+    owner_->note_failure_known(rank_);
+    owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
+    futures_.mark_result(result_so_far());
+  }
   try {
     throw timeout_error(*this, limit, waiting);
   } catch (...) {
-    exception_ = std::current_exception();
-    exec::this_rank::fail_call(exception_);
+    if (in_flight) exception_ = std::current_exception();
+    exec::this_rank::fail_call(std::current_exception());
     throw;
   }
 }

@@ -35,6 +35,9 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // operations in flight.
   virtual void note_failure_known(int rank) noexcept = 0;
 
+  // The program has aborted a collective that its rank had called, and to which other ranks have still to come.
+  virtual void note_aborted(const RankWork& work) = 0;
+
   // True if a failure probably keeps the call of `work` from completing. There are two cases. In the first case, one of
   // the ranks in `waits_for` has crashed. In the second case, the work's rank learned of a failure while the call was
   // in flight, and one of the ranks in `waits_for` has learned of a failure, too.

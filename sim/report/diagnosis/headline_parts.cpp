@@ -163,6 +163,19 @@ CauseText held_up(const RunRecord& record) {
           {{Cause::Kind::held_up, all, in}}};
 }
 
+std::string absent_from(const comm::PendingOperation& call, const RunRecord& record) {
+  std::vector<int> never;
+  for (const int rank : call.waits_for) {
+    const auto calls = record.events.of_rank(rank);
+    const bool has_called = std::ranges::any_of(calls, [&](const comm::Event& event) {
+      return record.events.title(event) == call.call && record.events.group(event).name == call.group;
+    });
+    if (!has_called || call.is_send) never.push_back(rank);
+  }
+  if (never.empty()) return fmt::format(", which {} aborted", describe_ranks(call.waits_for));
+  return fmt::format(", to which {} never came", describe_ranks(never));
+}
+
 std::string faults_behind(const Cause& drift, const std::vector<FaultLine>& faults) {
   for (const FaultLine& fault : faults) {
     const auto verb = parse_fault(fault.fault).verb;

@@ -111,6 +111,9 @@ std::string imbalance_text(const Imbalance& imbalance);
 // All calls in the dumps of a job are complete. `without_dump`: the ranks that left none.
 std::string all_complete(std::size_t calls, const std::vector<int>& without_dump);
 
+// ", to which rank 1 never came"; or ", which rank 2 aborted", if all the awaited ranks have made the call.
+std::string absent_from(const comm::PendingOperation& call, const RunRecord& record);
+
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 
 // For a call that `ranks` did not make: "has ended without", or "never came to" if not all of them have returned.

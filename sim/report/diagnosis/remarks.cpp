@@ -52,7 +52,8 @@ std::string remark_of(const comm::UnusedGroups& groups, const Places& places) {
 // failure.
 void add_left_behind(const RunRecord& record, const std::string& headline, std::vector<std::string>& remarks) {
   struct Left {
-    std::vector<int> ranks, missing;
+    std::set<int> ranks;
+    std::vector<int> missing;
   };
   std::map<std::string, Left> calls;
   for (const auto& call : record.pending) {
@@ -61,13 +62,13 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
     if (!call.left_behind || call.gave_up || call.waits_for.empty() || is_plain) continue;
     if (headline.find(call.call) != std::string::npos) continue;
     auto& left = calls[call.call];
-    left.ranks.push_back(call.rank);
+    left.ranks.insert(call.rank);
     left.missing = call.waits_for;
   }
   for (const auto& [call, left] : calls) {
-    remarks.push_back(
-        fmt::format("{} of {} was still in flight when a call failed: {} never came to it, and nobody waited for it",
-                    call, describe_ranks(left.ranks), describe_ranks(left.missing)));
+    remarks.push_back(fmt::format(
+        "{} of {} was still in flight when a call failed: {} never came to it, and nobody waited for it", call,
+        describe_ranks(std::vector<int>(left.ranks.begin(), left.ranks.end())), describe_ranks(left.missing)));
   }
 }
 

@@ -35,10 +35,10 @@ void add_figures(const WorldOptions& options, const RunRecord& record, Report& r
 void add_last_operations(const RunRecord& record, const Places& places, Report& report) {
   const comm::EventLog& events = record.events;
   for (RankLine& line : report.rank_lines) {
-    const auto* const last = events.last_completed(line.rank);
-    if (last == nullptr) continue;
-    line.last = events.title(*last);
-    if (line.where.empty()) line.last_where = places.place(events.call_site(*last));
+    const auto* const completed = events.last_completed(line.rank);
+    if (completed != nullptr) line.last = events.title(*completed);
+    const auto* const last = completed != nullptr ? completed : events.last(line.rank);
+    if (last != nullptr && line.where.empty()) line.last_where = places.place(events.call_site(*last));
   }
   report.last_events = last_event_lines(record, report.verdict, places);
 }

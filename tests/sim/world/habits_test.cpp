@@ -13,9 +13,11 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ops/ones.h>
+#include <c10/util/Exception.h>
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/parallel/device_mesh.h>
+#include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -27,6 +29,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 // Rank 1 sleeps until rank 0's first all-reduce has timed out, and then gets the error of that call.
@@ -200,6 +203,62 @@ TEST(ThreadsOfARank, ThatTakeTurns_AreNotRemarked) {
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     EXPECT_THAT(report.remarks, IsEmpty());
   }
+}
+
+// The next call of ranks 1 and 2 is the one that fails.
+TEST(CaughtTimeouts, OfAStoreCallBeforeAMismatch_AreRemarked) {
+  const auto report = World({.ranks = 3, .timeout = std::chrono::seconds(10)}).run([](RankContext& ctx) {
+    int width = 4;
+    if (ctx.rank() == 0) {
+      exec::this_rank::sleep_for(std::chrono::seconds(2));
+    } else {
+      try {
+        ctx.store()->get("width");
+      } catch (const c10::DistStoreError&) {
+        width = 8;
+      }
+    }
+    ctx.group().allreduce(at::ones({width}))->wait();
+  });
+  EXPECT_THAT(report.remarks,
+              Contains(HasSubstr("ranks 1-2: went on after store wait for key \"width\" had timed out")));
+}
+
+TEST(AbortedCalls, OfARankThatLeaves_AreTheCause) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    if (ctx.rank() == 2) exec::this_rank::sleep_for(std::chrono::milliseconds(20));
+    const auto work = ctx.group().allreduce(at::ones({3}));
+    ctx.rank() == 1 ? ctx.group()->getBackend(c10::DeviceType::CPU)->abort() : static_cast<void>(work->wait());
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline, StartsWith("on rank 1 the program aborted allreduce #1 on group \"world\", which it had "
+                                          "called; allreduce #1 on group \"world\": rank 1 has ended"));
+  EXPECT_THAT(sim::to_text(report), HasSubstr("\nculprit: rank 1, after its last call at habits_test.cpp:"));
+}
+
+TEST(AbortedCalls, ThatOthersGaveUp_AreNoneThatTheRankNeverMade) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    if (ctx.rank() == 2) exec::this_rank::sleep_for(std::chrono::milliseconds(20));
+    const auto work = ctx.group().allreduce(at::ones({3}));
+    if (ctx.rank() == 1) return work->abort();
+    EXPECT_ANY_THROW(work->wait(std::chrono::milliseconds(5)));
+  });
+  EXPECT_THAT(report.headline, Not(HasSubstr("rank 1 never came"))) << report.headline;
+}
+
+// The exception of the first wait skips the second one.
+TEST(WaitsThatAFailureSkips, AreNoForgottenOnes) {
+  const auto report = World({.ranks = 3, .timeout = std::chrono::milliseconds(10)}).run([](RankContext& ctx) {
+    if (ctx.rank() == 2) return;
+    try {
+      const auto first = ctx.group().allreduce(at::ones({3})), second = ctx.group().allreduce(at::ones({4}));
+      first->wait();
+      second->wait();
+    } catch (const CommError&) {
+      exec::this_rank::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  EXPECT_THAT(report.remarks, Not(Contains(HasSubstr("nobody waited for")))) << sim::to_text(report);
 }
 
 }  // namespace

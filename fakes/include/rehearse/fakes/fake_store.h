@@ -45,11 +45,12 @@ class StoreState {
 
   // From now on, before a call changes the value of a key, the store keeps a copy of the old value.
   void keep_former_values() noexcept { keeps_former_ = true; }
-  // A wait that ended in its timeout: the rank, the text of its wait ("store wait for key "id""), and the timeout.
+  // A wait that ended in its timeout, at `ended`, with its text: "store wait for key "id"".
   struct WaitInVain {
     int rank;
     std::string what;
     std::chrono::milliseconds timeout;
+    VirtualTime ended;
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 

@@ -153,6 +153,26 @@ TEST_F(WorkTest, Wait_ThrowsAfterTheCallbacksOfAFailure) {
   EXPECT_TRUE(seen);
 }
 
+TEST_F(WorkTest, Wait_WithALimitBelowTheTimeOfTheCallbacks_ThrowsAndMayBeRepeated) {
+  int timeouts = 0;
+  const auto outcome = run(2, [&](int, const ProcessGroup& group) {
+    const auto work = allreduce(group, at::ones({2}));
+    work->getFuture()->addCallback([&](c10::ivalue::Future&) { exec::this_rank::sleep_for(5ms); });
+    for (bool is_over = false; !is_over;) {
+      try {
+        is_over = work->wait(2ms);
+      } catch (const TimeoutError& error) {
+        EXPECT_THAT(error.what(), testing::EndsWith("; the call has ended, but its callbacks still run"));
+        ++timeouts;
+      }
+    }
+    EXPECT_TRUE(work->isSuccess());
+    EXPECT_EQ(work->exception(), nullptr);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_GE(timeouts, 2);
+}
+
 // Gloo's barrier first waits for the rank's earlier works.
 TEST_F(WorkTest, Barrier_EndsAfterTheCallbacksOfEarlierCalls) {
   int ran = 0;
