@@ -87,13 +87,18 @@ std::string text_of(const Group& group, std::size_t all, std::string_view what) 
   return who + " " + group.meaning;
 }
 
-// Describes a gradient that differs between ranks: says whether the mean or the sum over the ranks would be right.
-std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
+// A gradient that differs between ranks.
+struct Unreduced {
+  std::string meaning;
+  bool is_own_part = false;  // the mean or the sum over the ranks would be right
+};
+
+Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
   at::Tensor sum;
   int ranks = 0;
   for (const auto& version : row.versions) {
     if (!version.copy.defined() || (sum.defined() && sum.sizes() != version.copy.sizes())) {
-      return "not the same on all ranks, and missing on some";
+      return {"not the same on all ranks, and missing on some"};
     }
     const auto part = plain(version.copy).to(at::kDouble) * static_cast<double>(version.ranks.size());
     sum = sum.defined() ? sum + part : part;
@@ -105,15 +110,26 @@ std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference,
   const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
   const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
   if (mean || whole) {
-    return fmt::format("not reduced: each rank has only its own part ({} of all parts would be right)",
-                       mean ? "the mean" : "the sum");
+    return {fmt::format("not reduced: each rank has only its own part ({} of all parts would be right)",
+                        mean ? "the mean" : "the sum"),
+            true};
   }
-  return "not the same on all ranks, and neither their mean nor their sum is that of one process";
+  return {"not the same on all ranks, and neither their mean nor their sum is that of one process"};
 }
 
 bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
   return gradient.defined() && reference.defined() && gradient.sizes() == reference.sizes() &&
          at::isFloatingType(gradient.scalar_type()) && !has_non_finite(gradient) && !has_non_finite(reference);
+}
+
+// Adds each version of a row whose values are made of the ranks' shards. False if it is not, or cannot be compared.
+bool add_shards(const ReplicaTable::Row& row, const at::Tensor& reference, std::vector<Sharded>& all) {
+  const auto is_whole = [&](const ReplicaTable::Version& version) {
+    return !version.shards.empty() && is_comparable(version.copy, reference);
+  };
+  if (!std::ranges::all_of(row.versions, is_whole)) return false;
+  for (const auto& version : row.versions) all.push_back({version.shards, version.copy, reference});
+  return true;
 }
 
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
@@ -272,24 +288,26 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     }
     const auto& right = reference[static_cast<std::size_t>(found - wanted.begin())];
     if (row.versions.size() > 1) {
-      add(groups, unreduced(row, right, scale, tolerance), row.name);
-      if (!odd) odd = odd_of(row, round.here);
+      const auto [meaning, is_own_part] = unreduced(row, right, scale, tolerance);
+      if (!is_own_part && add_shards(row, right, sharded)) {
+        no_multiples.push_back(row.name);
+        continue;
+      }
+      add(groups, meaning, row.name);
+      if (!odd && row.versions.front().shards.empty()) odd = odd_of(row, round.here);
       continue;
     }
     const auto& gradient = row.versions.front().copy;
     const auto ratio = ratio_of(gradient, right, scale, tolerance);
-    if (is_comparable(gradient, right)) {
-      reduced.push_back({numbers_of(gradient), numbers_of(right)});
-      if (!row.shards.empty()) sharded.push_back({row.shards, gradient, right});
-    }
+    if (is_comparable(gradient, right)) reduced.push_back({numbers_of(gradient), numbers_of(right)});
+    add_shards(row, right, sharded);
     if (ratio.kind == GradientRatio::Kind::no_multiple) {
       no_multiples.push_back(row.name);
       continue;
     }
     if (ratio.kind == GradientRatio::Kind::equal) continue;
-    const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple;
-    is_multiple ? multiples.push_back({row.name, ratio.ratio, gradient})
-                : add(groups, meaning_of(ratio, ranks), row.name);
+    ratio.kind == GradientRatio::Kind::multiple ? multiples.push_back({row.name, ratio.ratio, gradient})
+                                                : add(groups, meaning_of(ratio, ranks), row.name);
     if (reductions != nullptr && details.empty())
       details = reduced_again(row.name, reductions->calls_on(round.here.back(), found->tensor));
   }

@@ -88,12 +88,9 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   return odd;
 }
 
-void ReplicaTable::add_whole(std::vector<Shard> shards, NamedTensor whole) {
-  const int rank = shards.back().rank;
-  const auto name = whole.name;
-  add(rank, std::vector<NamedTensor>{std::move(whole)});
-  auto& row = rows_[index_of_.at(name)];
-  if (row.shards.empty()) row.shards = std::move(shards);
+void ReplicaTable::add_whole(const std::vector<Shard>& shards, const NamedTensor& whole) {
+  auto& all = add(shards.back().rank, whole).shards;
+  all.insert(all.end(), shards.begin(), shards.end());
 }
 
 std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const {
@@ -109,7 +106,7 @@ ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
   // A list may contain a name twice. The second tensor then gets its own row.
   for (auto name = name_in_table(tensor);; name += '\'') {
     const auto [entry, is_new] = index_of_.try_emplace(name, rows_.size());
-    if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}, {}});
+    if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}});
     auto& row = rows_[entry->second];
     const bool taken = std::ranges::any_of(row.versions, [&](const Version& version) {
       return std::ranges::find(version.ranks, rank) != version.ranks.end();
@@ -118,17 +115,17 @@ ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
   }
 }
 
+ReplicaTable::Version& ReplicaTable::add(int rank, const NamedTensor& tensor) {
+  auto& versions = row_of(tensor, rank).versions;
+  const auto same =
+      std::ranges::find_if(versions, [&](const Version& version) { return same_values(version.copy, tensor.tensor); });
+  if (same == versions.end()) return versions.emplace_back(Version{copied(tensor.tensor), {rank}});
+  same->ranks.push_back(rank);
+  return *same;
+}
+
 void ReplicaTable::add(int rank, const ModelState& state) {
-  for (const auto& tensor : state.tensors()) {
-    auto& row = row_of(tensor, rank);
-    const auto same = std::ranges::find_if(
-        row.versions, [&](const Version& version) { return same_values(version.copy, tensor.tensor); });
-    if (same != row.versions.end()) {
-      same->ranks.push_back(rank);
-    } else {
-      row.versions.push_back({copied(tensor.tensor), {rank}});
-    }
-  }
+  for (const auto& tensor : state.tensors()) add(rank, tensor);
 }
 
 std::optional<StateFinding> evaluate(const ReplicaRound& round) {

@@ -21,33 +21,34 @@ namespace rehearse::checks {
 // agree, the table holds one copy of the model, whatever the number of ranks.
 class ReplicaTable {
  public:
-  struct Version {
-    at::Tensor copy;
-    std::vector<int> ranks;
-  };
   // Rows of a whole tensor that is made of the ranks' shards.
   struct Shard {
     int rank;
     std::int64_t first, rows;
+  };
+  struct Version {
+    at::Tensor copy;
+    std::vector<int> ranks;
+    std::vector<Shard> shards{};  // of all wholes with this value; empty: it is not made of shards
   };
   struct Row {
     std::string name;
     bool is_buffer = false;
     bool is_part = false;           // rows of a tensor, which only some ranks have
     std::vector<Version> versions;  // in order of arrival
-    std::vector<Shard> shards;      // of the first version; empty: it is not made of shards
 
     // The ranks of `here` that lack the tensor. Empty for a part.
     std::vector<int> missing(const std::vector<int>& here) const;
   };
 
   void add(int rank, const ModelState& state);
-  void add_whole(std::vector<Shard> shards, NamedTensor whole);  // counts as that of the last shard's rank
+  void add_whole(const std::vector<Shard>& shards, const NamedTensor& whole);  // as that of the last shard's rank
   const std::vector<Row>& rows() const noexcept { return rows_; }
   std::vector<Row>& rows() noexcept { return rows_; }
 
  private:
   Row& row_of(const NamedTensor& tensor, int rank);
+  Version& add(int rank, const NamedTensor& tensor);
 
   std::vector<Row> rows_;
   std::map<std::string, std::size_t> index_of_;  // index into rows_, by name

@@ -76,7 +76,7 @@ void ShardTable::add_to(ReplicaTable& table, at::Tensor Shard::* which) const {
         parts.push_back(shard.*which);
         of_ranks.push_back({shard.rank, first, shard.value.size(0)});
       }
-      table.add_whole(std::move(of_ranks), {whole.name, joined_rows(parts)});
+      table.add_whole(of_ranks, {whole.name, joined_rows(parts)});
     }
   }
 }

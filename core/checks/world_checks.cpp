@@ -325,6 +325,10 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
     const auto origin = shown_->origins.of(finding->tensor);
     finding->finding.details.push_back(origin ? fmt::format("the {} was {}", origin->kind, origin->text())
                                               : "no operator that was seen made it");
+    if (origin) {
+      finding->finding.ranks = {origin->rank};
+      finding->finding.where = origin->where.place();
+    }
   }
   found(std::move(finding->finding));
 }

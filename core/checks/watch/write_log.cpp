@@ -56,9 +56,10 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
     if (&side != &sides.front()) text += "; ";
-    const auto* const nothing = side.ranks.size() == 1 ? "makes no further change" : "make no further change";
-    text += describe_ranks(side.ranks) +
-            (side.write == nullptr ? fmt::format(" {}", nothing) : ": " + title_of(*side.write));
+    const auto* const make = side.ranks.size() == 1 ? "makes" : "make";
+    text += describe_ranks(side.ranks) + (side.write == nullptr
+                                              ? fmt::format(" {} no further change before the check", make)
+                                              : ": " + title_of(*side.write));
   }
   return text;
 }

@@ -44,6 +44,8 @@ Place place_of_difference(const Report& report, int rank) {
 }
 
 CulpritPlace place_of_culprit(const Report& report, int rank) {
+  if (!report.findings.empty() && !report.findings.front().where.empty())
+    return {report.findings.front().where, false, {rank}};
   if (auto where = place_of_difference(report, rank); !where.empty()) return {std::move(where), false, {rank}};
   const auto* const line = line_of_culprit(report, rank);
   if (line == nullptr) return {};

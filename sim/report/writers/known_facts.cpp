@@ -5,6 +5,8 @@
 
 #include <rehearse/sim/report_writers.h>
 
+#include "report/writers/json_reader.h"
+
 namespace rehearse::sim {
 
 bool is_measured(const Report& report) {
@@ -43,6 +45,17 @@ void put_place(Json& json, const std::string& prefix, const Place& place) {
   json[prefix + "where"] = place.text;
   if (place.file.empty()) return;
   json[prefix + "place"] = {{"file", place.file}, {"line", place.line}, {"function", place.function}};
+}
+
+Place place_in(const JsonReader& reader, const std::string& prefix) {
+  Place place(reader.get<std::string>((prefix + "where").c_str()));
+  const auto key = prefix + "place";
+  if (!reader.has(key.c_str())) return place;
+  const auto fields = reader.child(key.c_str());
+  place.file = fields.get<std::string>("file");
+  place.line = fields.get<int>("line");
+  place.function = fields.get<std::string>("function");
+  return place;
 }
 
 }  // namespace rehearse::sim

@@ -11,6 +11,8 @@
 
 namespace rehearse::sim {
 
+class JsonReader;
+
 // False if nobody measured the run: its process died without notes of its calls and its time, it was a replay that
 // differed from its log, or only dumps describe it.
 bool is_measured(const Report& report);
@@ -29,5 +31,6 @@ Json run_facts(const Report& report);
 // Writes "where", the place's text, and "place", which has the rest if it is known. `prefix`: "last_" for another
 // place.
 void put_place(Json& json, const std::string& prefix, const Place& place);
+Place place_in(const JsonReader& reader, const std::string& prefix);  // what put_place() has written
 
 }  // namespace rehearse::sim

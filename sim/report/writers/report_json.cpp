@@ -42,17 +42,6 @@ std::vector<int> ranks_in(const Reader& reader, const std::string& key) {
   return reader.has(runs.c_str()) ? reader.get_rank_runs(runs.c_str()) : reader.get_ranks(key.c_str());
 }
 
-Place place_in(const Reader& reader, const std::string& prefix) {
-  Place place(reader.get<std::string>((prefix + "where").c_str()));
-  const auto key = prefix + "place";
-  if (!reader.has(key.c_str())) return place;
-  const auto fields = reader.child(key.c_str());
-  place.file = fields.get<std::string>("file");
-  place.line = fields.get<int>("line");
-  place.function = fields.get<std::string>("function");
-  return place;
-}
-
 Json json_of(const RankLine& line) {
   Json json{{"rank", line.rank}, {"state", to_string(line.state)}};
   if (line.at != RankLine::kNotKnown) json["time_ns"] = nanoseconds(line.at);
@@ -139,7 +128,9 @@ Json json_of(const FaultLine& line) {
 }
 
 Json json_of(const StateFinding& finding) {
-  return {{"headline", finding.headline}, {"ranks", finding.ranks}, {"details", finding.details}};
+  Json json{{"headline", finding.headline}, {"ranks", finding.ranks}, {"details", finding.details}};
+  if (!finding.where.empty()) put_place(json, "", finding.where);
+  return json;
 }
 
 Json json_of(const CallPlaces& call) {
@@ -224,7 +215,7 @@ FaultLine fault_line_of(const Reader& reader) {
 
 StateFinding finding_of(const Reader& reader) {
   return {reader.get<std::string>("headline"), reader.get_ranks("ranks"),
-          reader.get<std::vector<std::string>>("details")};
+          reader.get<std::vector<std::string>>("details"), reader.has("where") ? place_in(reader, "") : Place()};
 }
 
 Difference::Side side_of(const Reader& reader) {

@@ -57,7 +57,7 @@ TEST(FirstDivergence, AGradientThatCameByAnotherTensor) {
 
 TEST(FirstDivergence, OneMoreOrAnotherCall) {
   EXPECT_EQ(first({{0, {write("add_", 1)}}, {1, {write("add_", 1)}}, {2, {write("add_", 1), write("mul_", 2)}}}),
-            "first operation that differs: ranks 0-1 make no further change; rank 2: mul_ on \"w\"");
+            "first operation that differs: ranks 0-1 make no further change before the check; rank 2: mul_ on \"w\"");
   EXPECT_EQ(first({{0, {write("add_", 1)}}, {1, {write("zero_", 1)}}}),
             "first operation that differs: rank 0: add_ on \"w\"; rank 1: zero_ on \"w\"");
 }

@@ -44,4 +44,8 @@ inline bool is_said(const Report& report, const std::string& beginning) {
   return false;
 }
 
+inline std::string in_steps(const std::string& what) {
+  return "steps differ from those of one process in check #1: " + what;
+}
+
 }  // namespace checks_test

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/exec/place.h>
+
 namespace rehearse {
 
 // A finding of a state checker.
@@ -11,6 +13,7 @@ struct StateFinding {
   std::string headline;              // on one line
   std::vector<int> ranks;            // the ranks with the wrong state: if most ranks agree, the others
   std::vector<std::string> details;  // one line each
+  Place where{};                     // the code of ranks.front() that made the state wrong; empty: unknown
 };
 
 }  // namespace rehearse
