@@ -194,6 +194,24 @@ TEST_F(StoreTest, PollingForAnAbsentKey_IsALivelock) {
 }
 
 // Reading many keys is not polling, so it must not advance time.
+// After an event at another time than the beginning, too.
+TEST_F(StoreTest, YieldsBesideAHeartbeat_LetTimePass) {
+  bool over = false;
+  const auto outcome = run(2, [&](int rank, FakeStore& store) {
+    if (rank == 0) {
+      exec::this_rank::sleep_for(5ms);
+      exec::this_rank::sleep_for(3s);
+      over = true;
+    }
+    while (!over) {
+      store.set("alive", bytes("yes"));
+      exec::this_rank::poll();
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_GE(outcome.end_time.time_since_epoch(), 3005ms);
+}
+
 // The ranks pause between their looks, so at the end most of them sleep.
 TEST_F(StoreTest, PollingBesideAHeartbeatThatNobodyReads_IsALivelock) {
   options.idle_timed_polls_max = 1'000;

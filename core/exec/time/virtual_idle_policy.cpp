@@ -12,8 +12,11 @@ IdleStep VirtualIdlePolicy::next(const IdleFacts& facts) {
   untimed_poll_ = false;
   if (facts.now != time_of_polls_) moves_ = 0;
   const IdleStep step = facts.any_polls ? next_of_pollers(facts) : next_of_waiters(facts);
-  if (step.kind == IdleStep::Kind::poll_again) time_of_polls_ = facts.now;
-  if (step.poll) time_of_polls_ = step.to;
+  if (step.kind == IdleStep::Kind::poll_again) {
+    time_of_polls_ = facts.now;
+  } else if (step.poll) {
+    time_of_polls_ = step.to;
+  }
   return step;
 }
 
