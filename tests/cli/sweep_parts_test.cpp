@@ -173,6 +173,66 @@ TEST(Bugs, OfMessagesWithOtherTags_AreOne) {
   EXPECT_EQ(bugs_of(results).size(), 1u);
 }
 
+// Whether a place has the callers of a helper depends on how far other calls of the helper have come.
+TEST(Bugs, OfAHelperWithAndWithoutItsCallers_AreOne) {
+  const auto found = [](const std::string& callers) {
+    Report report;
+    report.verdict = Verdict::mismatch;
+    Difference difference;
+    difference.first = {{0}, "barrier()", Place("job.cpp:3 in sync" + callers)};
+    difference.second = {{1}, "allreduce()", Place("job.cpp:9 in step")};
+    report.differences = {difference};
+    return report;
+  };
+  EXPECT_EQ(count_of_bugs({found(""), found(", from job.cpp:7 in main")}), 1u);
+  EXPECT_EQ(count_of_bugs({found(", from job.cpp:8 in main"), found(", from job.cpp:7 in main")}), 2u);
+}
+
+TEST(Bugs, OfACallThatReadsOnOneRankAndWritesOnOthers_AreOne) {
+  const auto found = [](const std::string& what) {
+    Report report;
+    report.verdict = Verdict::check_failed;
+    report.headline = "rank 0: broadcast #2 at job.cpp:9 " + what + " the tensor of allreduce #1";
+    report.causes = {{Cause::Kind::found_at_fault, {0}}};
+    return report;
+  };
+  EXPECT_EQ(count_of_bugs({found("reads"), found("writes")}), 1u);
+}
+
+TEST(Bugs, OfTimesInOtherUnits_AreOne) {
+  Report report;
+  report.verdict = Verdict::ok;
+  report.headline = "expected DEADLOCK: 3 ranks returned after 20 us of virtual time";
+  Report later = report;
+  later.headline = "expected DEADLOCK: 3 ranks returned after 1.02 ms of virtual time";
+  EXPECT_EQ(count_of_bugs({report, later}), 1u);
+}
+
+TEST(Bugs, OfATimeoutToWhichAnotherRankComesLate_AreOne) {
+  Report report;
+  report.verdict = Verdict::timeout;
+  report.rank_lines = {
+      {1, RankOutcome::failed, {}, "allreduce #2: Timed out waiting 20ms", "", "job.cpp:4 in step", {2}}};
+  Report late = report;
+  late.rank_lines.push_back({0,
+                             RankOutcome::failed,
+                             {},
+                             "allreduce #2 is over: it timed out on rank 1 at 20 ms",
+                             "",
+                             "job.cpp:4 in step",
+                             {}});
+  EXPECT_EQ(count_of_bugs({report, late}), 1u);
+}
+
+TEST(SharedRemarks, OfOneRankAndOfSeveral_AreOneWithoutTheRanks) {
+  SeedResults results;
+  results[1].remarks = {"ranks 0-1: calls come from several threads"};
+  results[2].remarks = {"rank 2: calls come from several threads"};
+  const auto remarks = remarks_of(results);
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_EQ(remarks[0].text, "calls come from several threads");
+}
+
 TEST(SharedRemarks, WithOtherNumbers_HaveNone) {
   SeedResults results;
   results[1].remarks = {"rank 0 got 3 of 16 elements", "alike 4"};

@@ -98,7 +98,9 @@ void WorldOutcome::note_blocked(Fiber& fiber, const Observer* observer) {
   if (fiber.blocked_entry >= 0) return;
   fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
   outcome_.blocked.push_back(describe(fiber, observer));
-  outcome_.blocked.back().was_blocked = fiber.state == Fiber::State::blocked;
+  // A fiber whose pause has just ended polls as the others do.
+  const bool polls = outcome_.ending == Ending::livelock && outcome_.blocked.back().polls;
+  outcome_.blocked.back().was_blocked = polls || fiber.state == Fiber::State::blocked;
 }
 
 void WorldOutcome::note_where(Fiber& fiber, const Observer* observer) {

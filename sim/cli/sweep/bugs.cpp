@@ -6,11 +6,13 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <rehearse_internal/sim/determinism.h>
 
+#include "report/ranks/timeouts.h"
 #include "report/writers/culprits.h"
 
 namespace rehearse::cli {
@@ -22,15 +24,16 @@ std::string without_numbers(const std::string& text) {
   static const std::regex number(
       R"((^|[^A-Za-z0-9_])#?(-?(0x[0-9a-fA-F]+|(?=[0-9a-f]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}\b|)"
       R"([0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|(nan|inf)\b)))");
-  static const std::regex list(R"(#((, ?|-|->| -> )#)+)"), tag(" with tag #");
-  const auto numbered = std::regex_replace(text.substr(0, text.find('\n')), number, "$1#");
-  return std::regex_replace(std::regex_replace(numbered, list, "#"), tag, "");
+  static const std::regex list(R"(#((, ?|-|->| -> )#)+)"), tag(" with tag #"), time(R"(# (ns|us|ms|s|min|h)\b)");
+  auto numbered = std::regex_replace(text.substr(0, text.find('\n')), number, "$1#");
+  numbered = std::regex_replace(std::regex_replace(numbered, list, "#"), tag, "");
+  return std::regex_replace(numbered, time, "# s");
 }
 
-// The same text for one and for several: "ranks have", "numbers".
+// The same text for one and for several, and for a call that reads a tensor on one rank and writes it on another.
 std::string without_number_of_words(const std::string& text) {
   static const std::regex nouns(R"(\b(rank|number|element|time|call)s?\b)"),
-      verbs(R"(\b(has|have|is|are|was|were|its|their)\b)");
+      verbs(R"(\b(has|have|is|are|was|were|its|their|reads|writes)\b)");
   return std::regex_replace(std::regex_replace(text, nouns, "$1"), verbs, "~");
 }
 
@@ -44,6 +47,26 @@ std::string placed(const std::string& call, const Place& where) {
   const auto text = without_numbers(call);
   return where.empty() ? text : text + " " + where.at();
 }
+
+// A place names the callers of a helper only if the helper has been called from several places, which may be a matter
+// of chance. So two places are the same unless both name callers, and other ones.
+struct Callers {
+  // Takes them out of the parts.
+  explicit Callers(std::vector<std::string>& parts) {
+    static const std::regex callers(R"(, from \S+:[0-9]+ in [^ ,;]+)");
+    for (auto& part : parts) {
+      std::smatch match;
+      named.push_back(std::regex_search(part, match, callers) ? match.str() : "");
+      part = std::regex_replace(part, callers, "");
+    }
+  }
+  bool may_be(const Callers& other) const {
+    return std::ranges::equal(named, other.named,
+                              [](const auto& a, const auto& b) { return a.empty() || b.empty() || a == b; });
+  }
+
+  std::vector<std::string> named;  // of each part; empty: none
+};
 
 bool depends_on_more_than_the_seed(const Report& report) {
   return std::ranges::any_of(report.remarks,
@@ -71,7 +94,9 @@ std::vector<std::string> culprit(const Report& report) {
   for (const auto state : {RankOutcome::failed, RankOutcome::blocked}) {
     if (!parts.empty()) break;
     for (const auto& line : report.rank_lines) {
-      if (line.state == state) parts.insert(placed(line.doing, line.where));
+      // Which ranks came to the call after it had timed out on another one is a matter of chance.
+      const bool follows = report.verdict == Verdict::timeout && line.doing.find(sim::kOverBefore) != std::string::npos;
+      if (line.state == state && !follows) parts.insert(placed(line.doing, line.where));
     }
   }
   return {parts.begin(), parts.end()};
@@ -87,7 +112,8 @@ std::vector<std::string> fired_faults(const Report& report) {
 
 std::vector<Bug> bugs_of(const SeedResults& results) {
   std::vector<Bug> bugs;
-  std::map<std::tuple<Verdict, std::vector<std::string>, std::string>, std::size_t> known;
+  using Alike = std::vector<std::pair<Callers, std::size_t>>;  // the second: index of the bug
+  std::map<std::tuple<Verdict, std::vector<std::string>, std::string>, Alike> known;
   for (const auto& [seed, result] : results) {
     if (!result.failure) continue;
     auto parts = culprit(*result.failure);
@@ -100,10 +126,14 @@ std::vector<Bug> bugs_of(const SeedResults& results) {
     const auto pattern = parts.empty() ? without_numbers(result.failure->headline) : "";
     auto alike = parts;
     for (auto& part : alike) part = without_number_of_words(part);
-    const auto [entry, is_new] =
-        known.try_emplace({verdict, std::move(alike), without_number_of_words(pattern)}, bugs.size());
-    if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
-    bugs[entry->second].seeds.push_back(seed);
+    const Callers callers(alike);
+    auto& same = known[{verdict, std::move(alike), without_number_of_words(pattern)}];
+    auto bug = std::ranges::find_if(same, [&](const auto& each) { return each.first.may_be(callers); });
+    if (bug == same.end()) {
+      bug = same.insert(bug, {callers, bugs.size()});
+      bugs.push_back({result.failure.get(), std::move(parts), {}});
+    }
+    bugs[bug->second].seeds.push_back(seed);
   }
   return bugs;
 }
@@ -113,9 +143,12 @@ std::vector<SharedRemark> remarks_of(const SeedResults& results) {
   std::map<std::string, std::size_t> known;
   for (const auto& [seed, result] : results) {
     for (const auto& text : result.remarks) {
-      const auto [entry, is_new] = known.try_emplace(without_numbers(text), remarks.size());
+      const auto alike = without_numbers(text);
+      const auto [entry, is_new] = known.try_emplace(without_number_of_words(alike), remarks.size());
       if (is_new) remarks.push_back({text, {}});
-      if (remarks[entry->second].text != text) remarks[entry->second].text = entry->first;
+      // The ranks of one seed are not those of another.
+      static const std::regex ranks("^ranks? #: ");
+      if (remarks[entry->second].text != text) remarks[entry->second].text = std::regex_replace(alike, ranks, "");
       auto& seeds = remarks[entry->second].seeds;
       if (seeds.empty() || seeds.back() != seed) seeds.push_back(seed);
     }

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse_internal/exec/failure.h>
 
 // Finds out which of several timeouts a failure comes from, because a program may catch timeouts and go on.
 namespace rehearse::sim {
+
+// In the error of a rank that comes to a call after the call has timed out on another rank.
+inline constexpr std::string_view kOverBefore = " is over: it timed out on ";
 
 // The wait whose timeout became this failure. Null if there is none: the failure is no timeout, the call had timed out
 // on another rank before, or the rank was not waiting when the call timed out. RankFailure::gave_up may be another
