@@ -102,6 +102,55 @@ def test_a_missing_call_names_its_line():
     assert "culprit: rank 1 at test_ends.py:" in report.text
 
 
+def test_ranks_that_send_first_are_a_deadlock():
+    def body(rank):
+        value = torch.zeros(4)
+        dist.send(value, dst=1 - rank)
+        dist.recv(value, src=1 - rank)
+
+    report = report_of(body)
+    assert report.verdict == "DEADLOCK", report.text
+    assert "ranks 0 -> 1 -> 0 wait for each other" in report.headline
+
+
+def test_a_rank_that_leaves_a_loop_early_is_the_culprit():
+    def body(rank):
+        for _ in range(3 if rank == 0 else 5):
+            dist.all_reduce(torch.ones(2))
+
+    report = report_of(body, ranks=4)
+    assert report.verdict == "DEADLOCK", report.text
+    assert "rank 0 has ended and will never come" in report.headline
+
+
+def test_a_timeout_that_a_rank_turns_into_its_own_error_is_its_failure():
+    def body(rank):
+        try:
+            dist.recv(torch.zeros(1), src=1 - rank)
+        except dist.DistBackendError:
+            raise ValueError("no data") from None
+
+    report = report_of(body)
+    assert report.verdict == "RANK FAILED" and "ValueError: no data" in report.headline, report.text
+
+
+def test_groups_of_other_ranks_under_one_name_are_refused():
+    def body(rank):
+        group = dist.new_group([rank % 2, rank % 2 + 2])
+        dist.all_reduce(torch.ones(1), group=group)
+
+    report = report_of(body, ranks=4)
+    assert "all ranks must call new_group() for all groups" in report.text.replace("\n", " "), report.text
+
+    def right(rank):
+        for first in (0, 1):
+            group = dist.new_group([first, first + 2])
+            if rank % 2 == first:
+                dist.all_reduce(torch.ones(1), group=group)
+
+    assert report_of(right, ranks=4).verdict == "OK"
+
+
 SCRIPT = """
 import argparse, torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -256,3 +305,30 @@ def test_replicas_that_differ_are_a_remark():
     right, wrong = (report_of(lambda rank: body(rank, forgets)).text for forgets in (False, True))
     assert right.startswith("OK") and "differ" not in right
     assert wrong.startswith("OK") and 'remark: replicas of "DDP #1 on group "world"" differ in check #2' in wrong
+
+
+def _one_step(rate_of, uses_module=False):
+    """A script's main(): the model is gone when the rank ends, and the group before it."""
+
+    def body(rank):
+        dist.init_process_group("gloo")
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate_of(rank))
+        (model.module if uses_module else model)(torch.ones(4, 2)).sum().backward()
+        optimizer.step()
+        with torch.no_grad():
+            model(torch.ones(1, 2))
+        dist.destroy_process_group()
+
+    return report_of(body, ranks=4, init=False)
+
+
+def test_replicas_that_differ_after_the_last_step_are_a_remark():
+    text = " ".join(_one_step(lambda rank: 0.2 if rank == 3 else 0.1).text.split())
+    assert "remark: replicas" in text and "rank 3" in text, text
+    assert "remark" not in _one_step(lambda rank: 0.1).text
+
+
+def test_a_model_whose_ddp_computes_no_gradients_is_a_remark():
+    text = " ".join(_one_step(lambda rank: 0.1, uses_module=True).text.split())
+    assert "was called with grad mode off only, but its module has gradients" in text, text

@@ -56,6 +56,21 @@ def test_where_stacks_part():
     ) in text
 
 
+def _save(fast, rank):
+    if fast:
+        pass
+    else:
+        for _ in range(2):
+            if rank == 0:
+                dist.barrier()
+    dist.all_reduce(torch.ones(4))
+
+
+def test_stacks_part_at_the_innermost_condition():
+    parting = json.loads(report_of(lambda rank: _save(False, rank), ranks=4).json)["parting"]
+    assert parting["culprits"]["branch"] == "if rank == 0", parting
+
+
 def test_stacks_that_do_not_part_add_nothing():
     def body(rank):
         dist.all_reduce(torch.ones(2 + rank % 2))

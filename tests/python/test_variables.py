@@ -89,6 +89,11 @@ def test_what_a_rank_replaces_in_classes_of_torch_is_told():
     assert rebound(on_ranks(body)) == "torch.nn.modules.linear.Linear.forward"
 
 
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
+def test_optimizers_change_nothing_of_torch(optimizer):
+    assert rebound(on_ranks(lambda rank: optimizer([torch.zeros(3, requires_grad=True)], lr=0.1).step())) == ""
+
+
 def test_variables_of_the_table_are_a_ranks_own():
     def body(rank):
         torch.nn.modules.module._global_forward_hooks["own"] = rank

@@ -34,7 +34,7 @@ class FailedCalls {
     VirtualTime began{};
   };
 
-  explicit FailedCalls(int ranks) : last_(static_cast<std::size_t>(ranks)) {}
+  explicit FailedCalls(int ranks) : last_(static_cast<std::size_t>(ranks)), errors_(last_.size()) {}
 
   // `kind`: a this_rank::CallOn.
   Call& last(int rank, std::size_t kind) noexcept { return last_[static_cast<std::size_t>(rank)].at(kind); }
@@ -59,11 +59,15 @@ class FailedCalls {
     if (by != rank_) count_ = 0;
   }
 
+  // The error of the rank's last call that failed; null: none has.
+  std::exception_ptr& error_of(int rank) noexcept { return errors_[static_cast<std::size_t>(rank)]; }
+
   void note_error(std::exception_ptr error) noexcept { last_error_ = std::move(error); }
   const std::exception_ptr& last_error() const noexcept { return last_error_; }
 
  private:
   std::vector<std::array<Call, kKinds>> last_;  // by rank and kind
+  std::vector<std::exception_ptr> errors_;      // by rank
   std::uint64_t count_ = 0;
   VirtualTime since_{};
   int rank_ = -1;  // the rank that failed last

@@ -63,10 +63,16 @@ void fail_call(const std::exception_ptr& error, CallOn on) noexcept {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
   auto& failed = fiber->world->failed_calls;
+  failed.error_of(fiber->rank) = error;
   auto& call = failed.last(fiber->rank, kind_of(on));
   if (call.fiber != fiber->id) return;
   if (call.began == fiber->world->clock.now()) return failed.note_error(error);
   call = {};
+}
+
+std::exception_ptr error_of_last_call() noexcept {
+  const Fiber* const fiber = current_fiber();
+  return fiber != nullptr ? fiber->world->failed_calls.error_of(fiber->rank) : nullptr;
 }
 
 }  // namespace this_rank

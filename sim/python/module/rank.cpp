@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/module/rank.h"
 
+#include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <c10/util/Exception.h>
+
+#include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/call_site_scope.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/fiber/fiber.h"
 
@@ -52,6 +58,28 @@ std::optional<Failure> failure_in(Process& process, const RankCode& code, const 
 
 }  // namespace
 
+template <class Error>
+void throw_again(const Error& error, const std::string& text) {
+  const std::string_view first_line(error.what(), std::strcspn(error.what(), "\n"));
+  if (text.find(first_line) != std::string::npos) throw Error(error);
+}
+
+// An error of torch.distributed is that of a call, whose type tells the verdict. `text`: what Python has made of it.
+void throw_as_the_call_did(const std::string& text) {
+  const auto error = exec::this_rank::error_of_last_call();
+  if (error == nullptr) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const TimeoutError& timeout) {
+    throw_again(timeout, text);
+  } catch (const CommError& failed) {
+    throw_again(failed, text);
+  } catch (const c10::DistStoreError& failed) {
+    throw_again(failed, text);
+  } catch (const std::exception&) {  // the exception of another library, whose type tells nothing
+  }
+}
+
 // The thread state stays where it is if the world ends meanwhile, as the fiber does.
 void run_rank(Process& process, const RankCode& code, RankContext& context) {
   context_slot(context.rank()) = &context;
@@ -67,6 +95,7 @@ void run_rank(Process& process, const RankCode& code, RankContext& context) {
   if (!failure) return;
   const exec::CallSiteScope scope(failure->places);
   if (failure->is_check) throw CheckError(failure->text);
+  throw_as_the_call_did(failure->text);
   throw PythonFailure(failure->text);
 }
 

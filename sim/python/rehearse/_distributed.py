@@ -19,14 +19,33 @@ def _milliseconds(timeout):
     return int(timeout.total_seconds() * 1000) if timeout else 0
 
 
+def _own_timeout(timeout):
+    """0: the script has not set one, so that of the world holds."""
+    return 0 if timeout == c10d.default_pg_timeout else _milliseconds(timeout)
+
+
+def _require_one_list_of_ranks(name, ranks):
+    """Backends find their groups by name: other lists of ranks under one name would be torn groups."""
+    own = _ranks.current()
+    maker, known = _ranks.lists_of_groups.setdefault((own.worlds, name), (own.number, ranks))
+    if known != ranks:
+        raise RuntimeError(
+            f"new_group() made group {name} of ranks {ranks} here, but of ranks {known} on rank {maker}: all ranks "
+            "must call new_group() for all groups, in one order and with the same ranks"
+        )
+
+
 def _make_backend(options, _backend_options=None):
-    own, timeout = _ranks.current(), _milliseconds(options.timeout)
+    own, timeout = _ranks.current(), _own_timeout(options.timeout)
     ranks = list(options.global_ranks_in_group)
+    own.worlds += not ranks
     if not ranks and not own.is_in_world:
         own.is_in_world = True
         own.groups[options.group_id] = "world"
         return _rehearse.world_backend(timeout)
     name = own.groups[options.group_id] = f"group {options.group_id}"
+    if ranks:
+        _require_one_list_of_ranks(options.group_id, ranks)
     return _rehearse.new_backend(ranks or list(range(options.group_size)), name, timeout)
 
 

@@ -12,9 +12,11 @@ class Rank:
         self.models = []  # its DistributedDataParallels: weak references and names
         self.groups = {}  # names in reports, by c10d's names
         self.is_in_world = False  # it has made the default process group
+        self.worlds = 0  # how many default process groups it has made
 
 
 _ranks = {}
+lists_of_groups = {}  # by the world's number and the group's name: the rank that made it first, and its list of ranks
 _host = Rank(-1, 0, None)
 
 

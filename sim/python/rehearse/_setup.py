@@ -22,6 +22,13 @@ def _start_autograd():
     torch._C._ensureCUDADeviceGuardSet()
 
 
+def _wrap_steps():
+    """An optimizer wraps step() of its class when the first one is made: here no rank's is the first."""
+    for value in vars(torch.optim).values():
+        if isinstance(value, type) and issubclass(value, torch.optim.Optimizer) and value is not torch.optim.Optimizer:
+            value.__new__(value)._patch_step_function()
+
+
 def _add_random():
     """The state of random's generator: its index and words follow the head of the object."""
     index_and_words = 4 * (1 + _WORDS_OF_MERSENNE_TWISTER)
@@ -72,6 +79,7 @@ def once():
         _instead.begin_repetition,
     )
     _start_autograd()
+    _wrap_steps()
     torch._dynamo.trace_rules.clear_lru_cache()  # as init_process_group() does: that of a rank has nothing to free
     _distributed.install()
     _instead.install()

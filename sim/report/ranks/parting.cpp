@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,15 +50,24 @@ std::vector<Standing> standings_of_waits(const exec::RunOutcome& outcome, const 
   return all;
 }
 
-// With the first of the branches around the place that are not around the other one.
+// Whether ranks may part at it because of a condition, and not because their loops end at different times.
+bool is_condition(const exec::Interpreter::Branch& branch) {
+  constexpr std::string_view kConditions[] = {"if ", "elif ", "else", "except", "case "};
+  return std::ranges::any_of(kConditions, [&](std::string_view begin) { return branch.text.starts_with(begin); });
+}
+
+// With one of the branches around the place that are not around the other one: the innermost condition, because ranks
+// often agree on outer ones; otherwise the outermost branch.
 Parting::Side side_of(const Standing& standing, const Place& place, const Place& other) {
   Parting::Side side{standing.ranks, place, {}, 0};
   auto* const interpreter = exec::interpreter();
   if (interpreter == nullptr || place.file != other.file || place.function != other.function) return side;
   const auto own = interpreter->branches_around(place.file, place.line);
   const auto others = interpreter->branches_around(other.file, other.line);
-  const auto branch = std::mismatch(own.begin(), own.end(), others.begin(), others.end()).first;
+  auto branch = std::mismatch(own.begin(), own.end(), others.begin(), others.end()).first;
   if (branch == own.end()) return side;
+  const auto inner = std::find_if(own.rbegin(), std::make_reverse_iterator(branch), is_condition);
+  if (inner != std::make_reverse_iterator(branch)) branch = std::prev(inner.base());
   side.branch = branch->text;
   side.branch_line = branch->line;
   return side;

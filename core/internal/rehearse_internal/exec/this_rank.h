@@ -75,6 +75,9 @@ void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
 
+// The error of the rank's last call that failed, whether or not later calls have succeeded. Null: none has failed.
+std::exception_ptr error_of_last_call() noexcept;
+
 // Calls `call`, and notes a call on the store around it: begin_call() before, and afterwards end_call() or, if `call`
 // throws, fail_call(). Passes the exception on.
 template <class Call>
