@@ -41,12 +41,18 @@ VirtualDuration cost_of_a_poll(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }
 
+// A rank that comes late by the patience must not miss the timeout of the world's calls.
+VirtualDuration patience_of(const WorldOptions& options) {
+  const auto patience = options.patience.value_or(VirtualDuration::zero());
+  return options.timeout.count() > 0 ? std::min<VirtualDuration>(patience, options.timeout / 4) : patience;
+}
+
 exec::ExecutorOptions execution_of(const WorldOptions& options) {
   return {.ranks = options.ranks,
           .stack_bytes = options.stack_bytes,
           .steps_max = options.steps_max,
           .preempt = options.preempt.value_or(false),
-          .patience = options.patience.value_or(VirtualDuration::zero()),
+          .patience = patience_of(options),
           .file_time = options.file_time,
           .poll_cost = cost_of_a_poll(options.network),
           .idle_polls_max = looks_of_a_livelock(options.ranks)};

@@ -223,4 +223,17 @@ TEST(PossibleRuns, HoldInTenThousandRunsOfRandomPrograms) {
 }
 
 }  // namespace
+// A rank that comes late by the patience meets a timeout that is shorter than the patience.
+TEST(PossibleRuns, OfATimeoutBelowThePatience_MeetIt) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto report = World({.ranks = 3, .seed = seed, .patience = 10ms, .timeout = 2ms}).run([](RankContext& ctx) {
+      for (int step = 0; step < 4; ++step) {
+        ctx.group().allreduce(at::full({3}, 1.0))->wait();
+        ctx.compute(8ms);
+      }
+    });
+    ASSERT_EQ(report.verdict, rehearse::Verdict::ok) << seed << ": " << report.headline;
+  }
+}
+
 }  // namespace rehearse_test
