@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +44,15 @@ WorldOptions of_a_sweep(WorldOptions options) {
   return options;
 }
 
-rehearse::Report run(const Entry& entry, bool corrected, int seed) {
+// Behind a corrected program, to show that the checkers looked: rank 0 changes a tensor that is in flight.
+void touch_in_flight(RankContext& ctx) {
+  auto tensor = at::ones({2});
+  const auto work = ctx.group().allreduce(tensor);
+  if (ctx.rank() == 0) tensor.mul_(2);
+  work->wait();
+}
+
+rehearse::Report run(const Entry& entry, bool corrected, int seed, void (*behind)(RankContext&) = nullptr) {
   auto options = corrected && entry.corrected_options ? *entry.corrected_options : entry.options;
   if (corrected) options.checks.replicas = options.checks.finite = true;  // checks that could give false alarms
   if (corrected) options.check_buffers = options.check_sharing = true;
@@ -51,7 +60,10 @@ rehearse::Report run(const Entry& entry, bool corrected, int seed) {
   options.seed = static_cast<std::uint64_t>(seed);
   options = as_in_a_sweep ? of_a_sweep(options) : scheduled(options, seed);
   rehearse::World world(options);
-  return world.run([&entry, corrected](RankContext& ctx) { entry.program(ctx, corrected); });
+  return world.run([&entry, corrected, behind](RankContext& ctx) {
+    entry.program(ctx, corrected);
+    if (behind != nullptr) behind(ctx);
+  });
 }
 
 bool is_silent(const rehearse::Report& report) { return report.verdict == Verdict::ok && report.remarks.empty(); }
@@ -103,6 +115,17 @@ TEST_P(Corpus, Corrected_IsSilent) {
   for (int seed = 1; seed <= correct_schedules() && !HasFailure(); ++seed) {
     const auto report = run(GetParam(), true, seed);
     EXPECT_TRUE(is_silent(report)) << "seed " << seed << "\n" << rehearse::sim::to_text(report);
+  }
+}
+
+// Where a fault or a cut network keeps the ranks apart, the call behind the program fails in another way.
+TEST_P(Corpus, CorrectedWithAMistakeBehind_IsNotSilent) {
+  const auto& entry = GetParam();
+  const auto report = run(entry, true, 1, touch_in_flight);
+  const bool is_whole = (entry.corrected_options ? *entry.corrected_options : entry.options).faults.empty();
+  EXPECT_NE(report.verdict, Verdict::ok) << report.headline;
+  if (is_whole && report.verdict == Verdict::check_failed) {
+    EXPECT_TRUE(report.headline.find("aten::mul_") != std::string::npos) << report.headline;
   }
 }
 

@@ -284,7 +284,8 @@ void GroupState::on_unasked(const RankWork& work) {
   // Works that an exception leaves behind are a consequence of the failure, not its cause. So are works that the rank
   // had in flight when it learned of a failure, and that never succeeded.
   const bool was_in_flight = work.record().id() < world_->calls_before_failure(work.global_rank());
-  if ((was_in_flight && !work.succeeded()) || world_->services.executor.ending() || std::uncaught_exceptions() > 0) return;
+  if ((was_in_flight && !work.succeeded()) || world_->services.executor.ending() || std::uncaught_exceptions() > 0)
+    return;
   world_->unwaited.note(*this, work);
 }
 
