@@ -180,6 +180,20 @@ def test_time_and_results():
     on_ranks(body)
 
 
+def test_folders_are_of_the_run():
+    def body(rank):
+        with open(os.path.join(rehearse.scratch_folder(), "own"), "x") as file:
+            file.write(str(rank))
+        if rank == 0:
+            torch.save(torch.ones(2), os.path.join(rehearse.shared_folder(), "all.pt"))
+        dist.barrier()
+        assert torch.load(os.path.join(rehearse.shared_folder(), "all.pt")).tolist() == [1, 1]
+
+    for _ in range(2):
+        on_ranks(body)
+    assert rehearse.scratch_folder() == rehearse.shared_folder() == os.getcwd()
+
+
 def test_without_rehearse_the_checks_do_nothing():
     code = (
         "import torch, rehearse\n"

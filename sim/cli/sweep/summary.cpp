@@ -79,7 +79,7 @@ std::string shared_files_text(const SeedResults& results) {
   std::size_t shown = 0;
   for (const auto& [file, seeds] : files) {
     if (shown++ == kFilesShown) break;
-    text += fmt::format("remark: {} wrote to the same file, {}; ctx.scratch_folder() is a seed's own\n",
+    text += fmt::format("remark: {} wrote to the same file, {}; scratch_folder() and shared_folder() are the seed's\n",
                         seeds_text(seeds), sim::visible(file));
   }
   if (files.size() > kFilesShown) text += fmt::format("remark: and to {} more\n", files.size() - kFilesShown);

@@ -204,6 +204,8 @@ void define_rank(py::module_& module) {
       },
       WithoutLock());
   module.def("now", [] { return std::chrono::duration<double>(context_of_rank().now() - kTimeZero).count(); });
+  module.def("scratch_folder", [] { return context_of_rank().scratch_folder().string(); }, WithoutLock());
+  module.def("shared_folder", [] { return context_of_rank().shared_folder().string(); }, WithoutLock());
   module.def(
       "compute",
       [](double seconds) {

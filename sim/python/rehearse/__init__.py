@@ -22,6 +22,8 @@ from ._api import (
     rank,
     result,
     saved_record,
+    scratch_folder,
+    shared_folder,
 )
 
 if _launch.is_preloaded():

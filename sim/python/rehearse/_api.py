@@ -5,6 +5,7 @@ A script that imports rehearse also runs without it, by `python` or torchrun: th
 """
 
 import contextlib
+import os
 import sys
 import time
 
@@ -34,6 +35,16 @@ def now():
 def compute(seconds):
     """Takes as long as a computation of that duration: virtual time passes, and other ranks run."""
     _rehearse.compute(seconds) if in_rank() else time.sleep(seconds)
+
+
+def scratch_folder():
+    """A folder that only this rank of this run has; outside of ranks, the working directory."""
+    return _rehearse.scratch_folder() if in_rank() else os.getcwd()
+
+
+def shared_folder():
+    """A folder of the run, which all ranks share; outside of ranks, the working directory."""
+    return _rehearse.shared_folder() if in_rank() else os.getcwd()
 
 
 def progress(done, total, text=""):
