@@ -227,7 +227,7 @@ class VerdictFinder {
       const auto& told = headline.causes;
       const bool is_told = std::ranges::any_of(told, [&](const Cause& cause) { return cause.call == call.call; });
       if (!call.gave_up || call.waits_for.empty() || is_told || ++others > 0) continue;
-      text = fmt::format("; rank {} gave up {}{}", call.rank, call.call, absent_from(call, record_));
+      text = fmt::format("; rank {} gave up {}{}", call.rank, call.call, never_came(call, record_));
     }
     if (others > 0) text += fmt::format(", and {} more", others);
     return text;

@@ -163,7 +163,7 @@ CauseText held_up(const RunRecord& record) {
           {{Cause::Kind::held_up, all, in}}};
 }
 
-std::string absent_from(const comm::PendingOperation& call, const RunRecord& record) {
+std::string never_came(const comm::PendingOperation& call, const RunRecord& record) {
   std::vector<int> never;
   for (const int rank : call.waits_for) {
     const auto calls = record.events.of_rank(rank);

@@ -112,7 +112,7 @@ std::string imbalance_text(const Imbalance& imbalance);
 std::string all_complete(std::size_t calls, const std::vector<int>& without_dump);
 
 // ", to which rank 1 never came"; or ", which rank 2 aborted", if all the awaited ranks have made the call.
-std::string absent_from(const comm::PendingOperation& call, const RunRecord& record);
+std::string never_came(const comm::PendingOperation& call, const RunRecord& record);
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 
