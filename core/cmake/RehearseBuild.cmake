@@ -21,11 +21,12 @@ if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(REHEARSE_CCACHE NAMES ccache)
   if(REHEARSE_CCACHE)
     # ccache requires pch_defines and time_macros before it caches with precompiled headers. With base_dir and without
-    # hash_dir, build/dev, build/release and other checkouts share entries.
+    # hash_dir, build/dev, build/release and other checkouts share entries. A configure step makes the plugin of g++
+    # anew, so compilers and plugins are told by their content.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         "${CMAKE_COMMAND}" -E env
         "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
-        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
         "${REHEARSE_CCACHE}")
   endif()
 endif()
