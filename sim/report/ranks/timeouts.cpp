@@ -17,7 +17,6 @@
 namespace rehearse::sim {
 namespace {
 
-// The text by which core/comm says that a call had timed out on another rank before this rank learnt of it.
 bool was_over_before(const exec::RankFailure& failure) {
   return text_of(failure).find(kOverBefore) != std::string::npos;
 }
