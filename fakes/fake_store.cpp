@@ -43,6 +43,12 @@ void StoreState::note_read(c10::ArrayRef<std::string> keys) {
   }
 }
 
+void StoreState::note_read_of_all() {
+  const auto is_of_another = [rank = calling_rank()](const auto& change) { return change.second != rank; };
+  if (std::erase_if(unread_, is_of_another) == 0) return;
+  if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
+}
+
 void StoreState::note_wait_in_vain(WaitInVain wait) {
   constexpr std::size_t kMost = 64;
   const bool is_known = std::ranges::any_of(waits_in_vain_, [&](const auto& each) {
@@ -260,15 +266,14 @@ bool FakeStore::check(const std::vector<std::string>& keys) {
 
 std::int64_t FakeStore::getNumKeys() {
   poll("getNumKeys");
-  state_->note_read(state_->keys());
+  state_->note_read_of_all();
   return static_cast<std::int64_t>(state_->values_.size());
 }
 
 std::vector<std::string> FakeStore::listKeys() {
   poll("listKeys");
-  auto keys = state_->keys();
-  state_->note_read(keys);
-  return keys;
+  state_->note_read_of_all();
+  return state_->keys();
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {

@@ -81,7 +81,8 @@ class StoreState {
 
   void note_change(const std::string& key);
   void note_read(c10::ArrayRef<std::string> keys);  // a call has seen these keys, or that they are missing
-  bool erase(const std::string& key);               // false: the key had no value
+  void note_read_of_all();
+  bool erase(const std::string& key);  // false: the key had no value
   void note_wait_in_vain(WaitInVain wait);
   void note_poll(const char* call, c10::ArrayRef<std::string> keys);
   void forget_polls();                                           // of the running rank
