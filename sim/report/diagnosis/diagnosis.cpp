@@ -265,6 +265,7 @@ class VerdictFinder {
     if (diagnosis.headline.text.empty()) diagnosis.headline.text = outcome().stop_reason;
     auto told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
+    if (record_.crashed.empty()) told.text += send_awaited_elsewhere(record_.pending, ends_);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(told));
   }
 

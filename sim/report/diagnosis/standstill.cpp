@@ -353,4 +353,19 @@ CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, con
   return told;
 }
 
+std::string send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
+  for (const auto& send : pending) {
+    if (!send.is_send || !send.receiver.empty() || send.record_id == comm::Event::kNotRecorded) continue;
+    const auto awaits_it = [&](const comm::PendingOperation& call) {
+      return call.waits_for == std::vector{send.rank} && call.group == send.group && call.call.starts_with("recv ");
+    };
+    const auto elsewhere = std::ranges::find_if(pending, awaits_it);
+    if (elsewhere == pending.end() || other_receive(send, pending) != nullptr) continue;
+    return fmt::format("; rank {} receives from rank {}{}, while rank {} sends to {}{}", elsewhere->rank, send.rank,
+                       ends.place_of(*elsewhere).at(), send.rank, describe_ranks(send.waits_for),
+                       ends.place_of(send).at());
+  }
+  return "";
+}
+
 }  // namespace rehearse::sim

@@ -24,6 +24,7 @@ namespace rehearse {
 namespace {
 
 using testing::ElementsAre;
+using testing::MatchesRegex;
 using testing::StartsWith;
 
 struct Job {
@@ -151,6 +152,22 @@ TEST(FirstCases, SenderReturnsEarly_IsOneDeadlockForReceivesOfAnyNumber) {
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.headline, "recv from rank 0 on group \"world\": rank 0 has ended and will never come");
+}
+
+// In a ring of four, rank 1 sends to rank 3. The ranks that the headline names first have made no mistake.
+TEST(FirstCases, SendToAWrongPeer_IsNamedBesideTheRankThatAwaitsIt) {
+  const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
+    auto value = at::ones({1}), received = at::zeros({1});
+    const int peer = ctx.rank() == 1 ? 3 : (ctx.rank() + 1) % ctx.size();
+    const auto send = ctx.group().send(value, peer, 0);
+    ctx.group().recv(received, (ctx.rank() + 3) % ctx.size(), 0)->wait();
+    send->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline,
+              MatchesRegex("send #1 to rank 3 on group \"world\": rank 3 has ended and will never come; "
+                           "rank 2 receives from rank 1 at first_cases_test.cpp:[0-9]+ in .*, while "
+                           "rank 1 sends to rank 3 at first_cases_test.cpp:[0-9]+ in .*"));
 }
 
 // The error of the wait unwinds a std::thread that nobody has joined, which ends the rank.
