@@ -157,15 +157,22 @@ TEST(Reorder, WithoutANextMessage_IsLate) {
   EXPECT_EQ(run({"reorder rank=0 at=#1 for=300us"}).faults[0].why_not, "#1 on group \"world\" was an allreduce");
 }
 
-TEST(Reorder, OfABufferedSend_DidNotFire) {
-  auto options = world_with({"reorder rank=0 call=send#1 for=300us"});
-  options.buffered_sends = true;
-  const auto report = run(options, [](RankContext& ctx) {
-    auto value = at::ones({1});
-    if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
-    if (ctx.rank() == 1) ctx.group().recv(value, 0)->wait();
-  });
-  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+// A buffered send has completed when it moves: it may fail, but nothing can make it late. Its receive may be late.
+TEST(BufferedSend, FailsButIsNotLate) {
+  const auto verdict_with = [](const std::string& fault) {
+    auto options = world_with({fault});
+    options.buffered_sends = true;
+    const auto report = run(options, [](RankContext& ctx) {
+      auto value = at::ones({1});
+      if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
+      if (ctx.rank() == 1) ctx.group().recv(value, 0)->wait();
+    });
+    return report.verdict;
+  };
+  EXPECT_EQ(verdict_with("reorder rank=0 call=send#1 for=300us"), Verdict::fault_not_fired);
+  EXPECT_EQ(verdict_with("delay rank=0 call=send#1 for=300us"), Verdict::fault_not_fired);
+  EXPECT_EQ(verdict_with("fail_op rank=0 call=send#1"), Verdict::rank_failed);
+  EXPECT_EQ(verdict_with("delay rank=1 call=recv#1 for=300us"), Verdict::ok);
 }
 
 }  // namespace
