@@ -36,9 +36,7 @@ std::int64_t elements_with_gradients(const torch::optim::Optimizer& optimizer) {
 // `name`: the mangled name of LibTorch's function, which ours replaces.
 template <class Optimizer>
 at::Tensor noted_step(Optimizer& optimizer, torch::optim::Optimizer::LossClosure closure, const char* name) {
-  auto* const training = exec::this_rank::is_fiber() ? exec::WorldLocal<LoneTraining>::find() : nullptr;
-  if (training != nullptr && !operators::in_lone_code())
-    training->step(exec::this_rank::rank(), elements_with_gradients(optimizer));
+  if (exec::this_rank::is_fiber()) LoneTraining::note_step(elements_with_gradients(optimizer));
   static void* const of_libtorch = ::dlsym(RTLD_NEXT, name);
   using Step = at::Tensor (*)(Optimizer*, torch::optim::Optimizer::LossClosure);
   return reinterpret_cast<Step>(of_libtorch)(&optimizer, std::move(closure));
@@ -62,6 +60,11 @@ void LoneTraining::begin(WatchedCall& call, const std::vector<SharedBytes>&) {
 void LoneTraining::OfRank::settle() {
   largest = std::max(largest, std::exchange(largest_since, 0));
   sum = std::max(sum, std::exchange(sum_since, 0));
+}
+
+void LoneTraining::note_step(std::int64_t parameters) {
+  auto* const training = exec::WorldLocal<LoneTraining>::find();
+  if (training != nullptr && !operators::in_lone_code()) training->step(exec::this_rank::rank(), parameters);
 }
 
 void LoneTraining::step(int rank, std::int64_t parameters) {

@@ -19,13 +19,15 @@ class LoneTraining final : public CallChecker {
   explicit LoneTraining(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
   void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) override;
-  // The rank steps an optimizer that has `parameters` elements with gradients.
-  void step(int rank, std::int64_t parameters);
+  // The calling rank steps an optimizer that has `parameters` elements with gradients.
+  static void note_step(std::int64_t parameters);
 
   // Call this after the run. At least two ranks must have trained alone: one rank may train for the others.
   void leave_to(checks::RankRemarks& remarks) const;
 
  private:
+  void step(int rank, std::int64_t parameters);
+
   struct OfRank {
     std::uint64_t steps = 0;
     std::int64_t parameters = 0;  // of the largest step

@@ -2,6 +2,7 @@
 """The state checkers and the other functions that scripts call."""
 
 import copy
+import json
 import os
 import subprocess
 import sys
@@ -118,6 +119,23 @@ def test_replicas_of_shards_at_a_forward():
     report = report_of(body, ranks=4)
     assert "FSDP #1" in report.text and "rank 3" in report.text, report.text
     assert "differ" in report.text
+
+
+@pytest.mark.parametrize("reduces", [True, False])
+def test_steps_of_gradients_that_nobody_reduced(reduces):
+    def body(rank):
+        net = _net()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for number in range(3):
+            optimizer.zero_grad()
+            _loss(net, _part(rank, number)).backward()
+            for each in net.parameters() if reduces else ():
+                dist.all_reduce(each.grad, dist.ReduceOp.AVG)
+            optimizer.step()
+
+    remark = "ranks 0-3: stepped an optimizer of 103 parameters 3 times, and no call after a step"
+    remarks = json.loads(report_of(body, ranks=4).json)["remarks"]
+    assert any(each.startswith(remark) for each in remarks) == (not reduces), remarks
 
 
 def test_finite():

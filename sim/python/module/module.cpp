@@ -19,6 +19,7 @@
 #include <rehearse_internal/job/fiber_rank_context.h>
 #include <rehearse_internal/operators/seen_operators.h>
 
+#include "buffers/lone_training.h"
 #include "python/module/checks.h"
 #include "python/module/process.h"
 #include "python/module/rank.h"
@@ -192,6 +193,7 @@ void define_rank(py::module_& module) {
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
   module.def("note_remark",
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_remark(text); });
+  module.def("note_step", sim::LoneTraining::note_step);
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
   module.def("seed_random_bytes", seed_random_bytes);
   module.def("store", [] { return context_of_rank().store(); });

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows the replicas of torch's models to the checkers that are on by default."""
+"""Shows the replicas of torch's models, and the steps of optimizers, to the checkers that are on by default."""
 
 import weakref
 
@@ -7,6 +7,7 @@ import torch
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import _rehearse
 
@@ -104,6 +105,12 @@ def install():
             at_end_of_rank()
         destroy(group)
 
+    def before_step(optimizer, *_):
+        if _ranks.in_rank():
+            parameters = (each for group in optimizer.param_groups for each in group["params"])
+            _rehearse.note_step(sum(each.numel() for each in parameters if each.grad is not None))
+
+    register_optimizer_step_pre_hook(before_step)
     destroy = c10d.destroy_process_group
     c10d.destroy_process_group = torch.distributed.destroy_process_group = destroy_process_group
     DistributedDataParallel.__init__, DistributedDataParallel.forward = __init__, checked_forward
