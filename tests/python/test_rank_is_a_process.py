@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -286,6 +287,21 @@ def test_child_processes():
         assert os.read(reader, 100) == b"True"
 
     on_ranks(body)
+
+
+def test_child_processes_take_no_virtual_time():
+    def body(rank):
+        sleep = [sys.executable, "-c", "import time; time.sleep(0.3); print(7)"]
+        began = time.time()
+        assert subprocess.run(sleep, timeout=20, stdout=subprocess.DEVNULL).returncode == 0
+        assert subprocess.run(sleep, capture_output=True, text=True, timeout=0.1).stdout == "7\n"
+        with subprocess.Popen(sleep, stdout=subprocess.DEVNULL) as child:
+            while child.poll() is None:
+                time.sleep(0.001)
+        assert time.time() - began < 0.01
+        dist.barrier()
+
+    assert len({on_ranks(body, ranks=2).identity for _ in range(3)}) == 1
 
 
 def test_imports_of_all_ranks_at_once():

@@ -45,12 +45,11 @@ bool check_all() {
 
 std::span<const std::span<const Interposed>> all_functions() {
   static const std::array all = {
-      condition_functions(), mutex_functions(),         rwlock_functions(),      once_functions(),
-      guard_functions(),     semaphore_functions(),     sleep_functions(),       clock_functions(),
-      thread_functions(),    thread_handle_functions(), blocking_io_functions(), syscall_functions(),
-      exit_functions(),      process_state_functions(), environment_functions(), barrier_functions(),
-      file_functions(),      close_functions(),         path_functions(),        write_functions(),
-      stream_functions(),    folder_functions()};
+      condition_functions(),   mutex_functions(),   rwlock_functions(), once_functions(),   guard_functions(),
+      semaphore_functions(),   sleep_functions(),   clock_functions(),  thread_functions(), thread_handle_functions(),
+      blocking_io_functions(), syscall_functions(), child_functions(),  exit_functions(),   process_state_functions(),
+      environment_functions(), barrier_functions(), file_functions(),   close_functions(),  path_functions(),
+      write_functions(),       stream_functions(),  folder_functions()};
   return all;
 }
 

@@ -65,6 +65,7 @@ std::span<const Interposed> thread_functions();
 std::span<const Interposed> thread_handle_functions();
 std::span<const Interposed> blocking_io_functions();
 std::span<const Interposed> syscall_functions();
+std::span<const Interposed> child_functions();
 std::span<const Interposed> exit_functions();
 std::span<const Interposed> process_state_functions();
 std::span<const Interposed> environment_functions();

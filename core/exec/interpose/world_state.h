@@ -16,6 +16,7 @@
 
 #include "exec/executor/world_outcome.h"
 #include "exec/executor/world_parts.h"
+#include "exec/interpose/process/children.h"
 #include "exec/interpose/process/process_state.h"
 #include "exec/interpose/sync/initialisations.h"
 #include "exec/wait/polling.h"
@@ -173,6 +174,7 @@ struct WorldState {
   Initialisations onces;
   ThreadTable threads;
   ProcessStates processes;
+  Children children;
   OutsideWaits outside_waits;
   std::map<int, std::uint32_t> listing_orders;  // by rank; see folders.cpp
   std::vector<ClockJump> clock_jumps;           // by rank; empty: no clock has jumped

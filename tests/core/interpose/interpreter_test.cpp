@@ -235,6 +235,30 @@ TEST_P(InterpretedRanks, WaitForFilesInVirtualTime) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
+TEST_P(InterpretedRanks, WaitForTheirChildrenInRealTime) {
+  const TwoFrames interpreter;
+  auto w = world();
+  const Pipe pipe;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::usleep(50'000);
+      pipe.write_something();
+      ::usleep(50'000);
+      ::_exit(3);
+    }
+    pollfd file{pipe.reader(), POLLIN, 0};
+    EXPECT_EQ(::poll(&file, 1, 10), 1);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, WNOHANG), child);
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+    EXPECT_EQ(::waitpid(child, &status, WNOHANG), -1);
+    EXPECT_EQ(this_rank::now(), at(0ms));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 // While a thread that is no rank's holds the interpreter's lock, no other rank runs.
 TEST_P(InterpretedRanks, WaitForTheInterpretersLockAsThreadsDo) {
   TwoFrames interpreter;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that wait for files and sockets, such as poll(). In a rank, they return what is ready. If the call
-// would have to wait, the rank fails; that of an interpreter looks again and again in virtual time.
+// would have to wait, the rank fails; that of an interpreter waits for child processes in real time, and
+// otherwise looks again and again in virtual time.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include "exec/executor/world_parts.h"
 #include "exec/fiber/fiber.h"
 #include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 #include "exec/wait/suspension.h"
 #include "report_blocking_call.h"
 
@@ -46,7 +48,8 @@ constinit Real<int (*)(int, epoll_event*, int, int, const sigset_t*)> real_epoll
 // The result of `look`, the call with a timeout of 0, once it finds something or `timeout` (null: none) has passed.
 template <class Look>
 int wait_for(Fiber& fiber, std::optional<VirtualDuration> timeout, const char* call, const Look& look) {
-  if (const int ready = look(); ready != 0) return ready;
+  if (const int ready = interpreter() != nullptr ? world_of(fiber).children.wait_for(look) : look(); ready != 0)
+    return ready;
   if (interpreter() == nullptr) report_blocking_call(fiber, call);
   constexpr VirtualDuration kFirstPause = std::chrono::microseconds(50), kPauseMax = std::chrono::milliseconds(5);
   VirtualDuration pause = kFirstPause;
