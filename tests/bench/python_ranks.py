@@ -9,11 +9,13 @@ import os
 import random
 import resource
 import sys
+import threading
 import time
 
 import torch
 import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.testing._internal.distributed.multi_threaded_pg import _install_threaded_pg
 
 import rehearse
 
@@ -149,6 +151,55 @@ def barrier(ranks):
     return on_ranks(body, ranks)
 
 
+def train_mlp():
+    torch.manual_seed(dist.get_rank())
+    layers = [each for _ in range(3) for each in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(torch.randn(64, 256)).square().mean().backward()
+        optimizer.step()
+
+
+def mlp(ranks):
+    def body(rank):
+        before = cpu()
+        train_mlp()
+        dist.barrier()
+        return cpu() - before
+
+    return on_ranks(body, ranks)
+
+
+def mlp_on_threads(ranks):
+    """CPU seconds of the same with torch's own process group of threads."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _install_threaded_pg()
+        torch._C._distributed_c10d._set_thread_isolation_mode(True)
+        store = dist.HashStore()
+
+        def body(rank):
+            dist.init_process_group("threaded", rank=rank, world_size=ranks, store=store)
+            train_mlp()
+            dist.barrier()
+
+        threads = [threading.Thread(target=body, args=(rank,)) for rank in range(ranks)]
+        before = cpu()
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        os.write(writer, repr(cpu() - before).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        return float(answer.read())
+
+
 def test_costs(capsys):
     lines = []
     fake = best(all_reduce_of_fake)
@@ -164,6 +215,8 @@ def test_costs(capsys):
     for ranks in (64, 512):
         lines.append(f"memory in a barrier, {ranks} ranks: {memory(ranks):.0f} KB a rank")
     lines.append(f"1,000 ranks through a barrier: {best(lambda: barrier(1000)):.2f} s of CPU")
+    ours, threads = best(lambda: mlp(64)), best(lambda: mlp_on_threads(64))
+    lines.append(f"an MLP under DDP, 64 ranks: {ours:.2f} s of CPU, on threads {threads:.2f} s ({ours / threads:.2f})")
     lines.append(f"bare fork and exit {best(fork_of_parent, 9):.1f} ms, smallest run {best(smallest_run, 9):.1f} ms")
     with capsys.disabled():
         print("\n" + "\n".join(lines))
