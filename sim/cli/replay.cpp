@@ -81,7 +81,6 @@ void require_no_changes(const Arguments& log) {
 }
 
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
-  set_given(arguments, scenario);
   scenario.output.leave_events_out();
   console.note(banner(scenario));
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
@@ -108,7 +107,10 @@ int replay(const Arguments& arguments, Console& console) {
   require_no_changes(arguments);
   const auto log = sim::read_run_log(arguments.operand);
   auto scenario = scenario_in(log, arguments.operand);
-  if (arguments.gives("--seed")) return run_seed(std::move(scenario), arguments, console);
+  if (arguments.gives("--seed")) {
+    set_given(arguments, scenario);
+    return run_seed(std::move(scenario), arguments, console);
+  }
   scenario.output.leave_events_out();
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {

@@ -148,7 +148,7 @@ TEST_F(Swarm, FaultsOfTheCommandLine_AreInEachSeedAndItsReplay) {
   EXPECT_EQ(report["replay"], "job replay sum.toml --seed=3 --fault='crash rank=3 at=allreduce#2' --schedule=" +
                                   report["schedule"].get<std::string>());
   const auto alone = json_of({"replay", "sum.toml", "--seed=3", "--fault=crash rank=3 at=allreduce#2"});
-  EXPECT_EQ(alone["identity"], report["identity"]);
+  for (const char* key : {"identity", "faults"}) EXPECT_EQ(alone[key], report[key]);
 }
 
 TEST_F(Swarm, EveryStrategyOfASweep_ReplaysFromItsLine) {
@@ -173,7 +173,7 @@ TEST_F(Swarm, EveryStrategyOfASweep_ReplaysFromItsLine) {
     const auto seed_text = "--seed=" + std::to_string(seed);
     const auto again =
         json_of({"replay", "sum.toml", seed_text, "--fault=crash rank=3 at=allreduce#2", "--schedule=" + schedule});
-    for (const char* key : {"identity", "verdict", "schedule", "replay"}) EXPECT_EQ(again[key], report[key]);
+    for (const char* key : {"identity", "verdict", "faults", "schedule", "replay"}) EXPECT_EQ(again[key], report[key]);
   }
   EXPECT_EQ(schedules.size(), 9u);
 }
