@@ -2,10 +2,12 @@
 // How RankBackend submits the calls between startCoalescing() and endCoalescing().
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include <rehearse_internal/comm/coalescing.h>
 #include <rehearse_internal/comm/rank_backend.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
@@ -51,11 +53,18 @@ auto RankBackend::endCoalescing() -> WorkPtr {
   require_end_of_coalescing();
   auto work = std::exchange(coalesced_, nullptr);
   const auto gathered = std::exchange(gathered_, {});
+  const auto stacks = std::exchange(gathered_at_, {});
   if (gathered.empty()) return {};
   const auto works = handed_on(gathered, make({OpType::COALESCED}));
   work->take(works);
   if (group_->world().options.coalesced_as_one) unite(works, *group_);
-  for (const auto& each : works) submit_to_group(each);
+  for (const auto& each : works) {
+    // A send or receive has its own place, and the united collectives that of this call.
+    const auto index = static_cast<std::size_t>(std::ranges::find(gathered, each) - gathered.begin());
+    std::optional<exec::CallSiteScope> scope;
+    if (index < stacks.size()) scope.emplace(stacks[index]);
+    submit_to_group(each);
+  }
   return work;
 }
 

@@ -92,6 +92,7 @@ auto RankBackend::companion(const std::string& name) -> BackendPtr {
 void RankBackend::abort() {
   coalesced_.reset();
   gathered_.clear();
+  gathered_at_.clear();
   group_->member(rank_).abort();
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/comm/rank_backend.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
+#include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/group/group_world.h"
@@ -78,6 +80,11 @@ auto RankBackend::call(const Called& called, Describe describe, c10::function_re
 auto RankBackend::gather(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
   group_->check(*work);
   gathered_.push_back(std::move(work));
+  if (group_->world().options.call_sites) {
+    std::array<void*, exec::CallSite::kFramesMax> stack;
+    const auto frames = exec::CallSite::capture_to(stack);
+    gathered_at_.emplace_back(stack.begin(), stack.begin() + frames);
+  }
   exec::this_rank::end_call();
   return coalesced_;
 }

@@ -52,7 +52,10 @@ void is_in(std::string call, RankLine& line) {
 }  // namespace
 
 RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& places)
-    : record_(record), places_known_(places), lines_(static_cast<std::size_t>(ranks)) {
+    : record_(record),
+      places_known_(places),
+      all_failures_(without_destructors(record.outcome.failures)),
+      lines_(static_cast<std::size_t>(ranks)) {
   const exec::RunOutcome& outcome = record.outcome;
   for (const auto& call : record.pending) {
     const auto* const event = record.events.find(call.is_send ? call.sent_as : call.record_id);
@@ -68,13 +71,15 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
   // Go backwards, so that a rank's main fiber overrides its helper fibers.
   for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber)
     blocked(root_of(*fiber, outcome.blocked));
-  for (const auto& failure : outcome.failures) failed(failure);
+  for (const auto& failure : all_failures_) {
+    if (outcome.ending == exec::Ending::rank_failed || !follows_from_the_end(failure)) failed(failure);
+  }
   for (const auto& [rank, call] : record.crashed) {
     is_in(call, line_of(rank));
     line_of(rank).state = RankOutcome::crashed;
   }
   // If the first failure is no timeout, it explains the run, and the hang does not matter.
-  if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
+  if (!all_failures_.empty() && !is_timeout(all_failures_.front())) return;
   for (const auto& fiber : outcome.hang) {
     if (fiber.fiber_of_rank == 0) hung(root_of(fiber, outcome.hang));
   }
@@ -99,7 +104,9 @@ Place RankOutcomes::place_of(const comm::PendingOperation& call) const {
 const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
   const auto polls = record_.polls.find(fiber.rank);
   const bool waits_for_others = fiber.was_blocked && fiber.any_rank;
-  const bool pauses = fiber.fiber_of_rank == 0 && !fiber.polls && !waits_for_others && fiber.waits_for.empty();
+  const bool polls_unknown = fiber.polls && fiber.call == fiber.waits_on;
+  const bool pauses =
+      fiber.fiber_of_rank == 0 && (!fiber.polls || polls_unknown) && !waits_for_others && fiber.waits_for.empty();
   return pauses && polls != record_.polls.end() ? &polls->second : nullptr;
 }
 
@@ -127,8 +134,9 @@ void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
     return;
   }
   line.state = RankOutcome::blocked;
-  line.doing =
-      polled == nullptr ? fiber.waits_on : fmt::format("{} between polls in {}", fiber.waits_on, polled->waits_on);
+  line.doing = polled == nullptr ? fiber.waits_on
+               : fiber.polls     ? polled->waits_on
+                                 : fmt::format("{} between polls in {}", fiber.waits_on, polled->waits_on);
   line.waits_for = fiber.waits_for;
 }
 

@@ -48,6 +48,7 @@ class RankOutcomes {
 
   const RunRecord& record_;
   const Places& places_known_;
+  const std::vector<exec::RankFailure> all_failures_;
   std::vector<RankLine> lines_;
   std::map<std::pair<int, std::uint32_t>, Place> places_;               // for blocked fibers, by rank and fiber_of_rank
   std::map<std::pair<int, std::string>, const exec::CallSite*> calls_;  // places of pending calls, by rank and text

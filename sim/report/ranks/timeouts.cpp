@@ -32,30 +32,36 @@ std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
   return std::nullopt;
 }
 
-// The timeout, as a failure, if a destructor failed while the timeout's error unwound the stack.
-std::optional<exec::RankFailure> timeout_before_the_end(const exec::RankFailure& failure) {
-  if (!failure.unwinding || is_timeout(failure)) return std::nullopt;
+// The error with which calls end, as a failure, if a destructor failed while that error unwound the stack.
+std::optional<exec::RankFailure> error_before_the_end(const exec::RankFailure& failure) {
+  const auto is_of_calls = [](const exec::RankFailure& each) { return is_timeout(each) || is_a<MismatchError>(each); };
+  if (!failure.unwinding || is_of_calls(failure)) return std::nullopt;
   exec::RankFailure before = failure;
   before.error = failure.unwinding->error;
   before.what = failure.unwinding->what;
   before.thrown_at = failure.unwinding->thrown_at;
   before.unwinding.reset();
-  return is_timeout(before) ? std::optional(std::move(before)) : std::nullopt;
+  return is_of_calls(before) ? std::optional(std::move(before)) : std::nullopt;
 }
 
 }  // namespace
 
-std::vector<exec::RankFailure> timeouts_first(std::vector<exec::RankFailure> failures) {
+std::vector<exec::RankFailure> without_destructors(std::vector<exec::RankFailure> failures) {
   for (auto& failure : failures) {
-    const auto before = timeout_before_the_end(failure);
-    if (before) failure = *before;
+    if (auto before = error_before_the_end(failure)) failure = std::move(*before);
   }
   return failures;
 }
 
+bool follows_from_the_end(const exec::RankFailure& failure) {
+  exec::RankFailure before;
+  if (failure.unwinding) before.error = failure.unwinding->error;
+  return before.error != nullptr && is_a<RankAborted>(before);
+}
+
 std::string ended_by(const exec::RankFailure& failure) {
-  if (!timeout_before_the_end(failure)) return "";
-  return fmt::format(" (as the error of that wait unwound rank {}, a destructor failed: {})", failure.rank,
+  if (!error_before_the_end(failure)) return "";
+  return fmt::format(" (as the error of a wait unwound rank {}, a destructor failed: {})", failure.rank,
                      gist_of(failure));
 }
 

@@ -27,11 +27,15 @@ std::vector<int> given_up_on(const exec::RankFailure& failure);
 // rank whose own transfer took too long, returns that rank's failure. Otherwise returns `failure` itself.
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all);
 
-// A destructor may fail while the error of a timeout unwinds the stack: that of a std::thread that nobody joined calls
-// std::terminate(). Then the failures name the destructor's error, and this function puts the timeouts in their place.
-std::vector<exec::RankFailure> timeouts_first(std::vector<exec::RankFailure> failures);
+// A destructor may fail while the error of a call unwinds the stack: that of a std::thread that nobody joined calls
+// std::terminate(). Then the failures name the destructor's error, and this function puts the errors of timeouts and of
+// mismatches in their place.
+std::vector<exec::RankFailure> without_destructors(std::vector<exec::RankFailure> failures);
 
-// Tells about the destructor if timeouts_first() puts a timeout in the place of `failure`; otherwise an empty text.
+// True if a destructor failed because the end of the world unwound the rank.
+bool follows_from_the_end(const exec::RankFailure& failure);
+
+// Tells about the destructor if without_destructors() changes the failure; otherwise an empty text.
 std::string ended_by(const exec::RankFailure& failure);
 
 }  // namespace rehearse::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: each of the most common bugs ends in a report that names mistake and culprit. The report is the same for
 // every schedule, and has the same wording for every number of ranks. The run makes no unnecessary switches of fibers.
+#include <array>
 #include <chrono>
 #include <functional>
 #include <regex>
@@ -26,6 +27,7 @@ namespace {
 using testing::ElementsAre;
 using testing::MatchesRegex;
 using testing::StartsWith;
+using testing::UnorderedElementsAreArray;
 
 struct Job {
   int ranks;
@@ -154,6 +156,22 @@ TEST(FirstCases, SenderReturnsEarly_IsOneDeadlockForReceivesOfAnyNumber) {
   EXPECT_EQ(report.headline, "recv from rank 0 on group \"world\": rank 0 has ended and will never come");
 }
 
+TEST(FirstCases, CallsOfABatch_HaveTheirOwnPlaces) {
+  std::array<int, 2> lines{};
+  const auto report = World({.ranks = 2}).run([&lines](RankContext& ctx) {
+    std::vector<at::Tensor> sent{at::ones({1}, at::kInt)}, received{at::zeros({1})};
+    const int peer = 1 - ctx.rank();
+    lines = {__LINE__ + 2, __LINE__ + 3};
+    ctx.group()->startCoalescing(at::kCPU);
+    ctx.group()->send(sent, peer, 0);
+    ctx.group()->recv(received, peer, 0);
+    ctx.group()->endCoalescing(at::kCPU)->wait();
+  });
+  ASSERT_EQ(report.differences.size(), 1u);
+  const auto& [first, second] = std::pair(report.differences[0].first, report.differences[0].second);
+  EXPECT_THAT((std::array{first.where.line, second.where.line}), UnorderedElementsAreArray(lines));
+}
+
 // In a ring of four, rank 1 sends to rank 3. The ranks that the headline names first have made no mistake.
 TEST(FirstCases, SendToAWrongPeer_IsNamedBesideTheRankThatAwaitsIt) {
   const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
@@ -180,9 +198,23 @@ TEST(FirstCases, RankReturnsEarly_WithAThreadOnTheOthersStacks_IsTheSameDeadlock
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.headline,
-            "allreduce #1 on group \"world\": rank 1 has ended and will never come (as the error of that wait unwound "
+            "allreduce #1 on group \"world\": rank 1 has ended and will never come (as the error of a wait unwound "
             "rank 0, a destructor failed: std::terminate() was called; it may be that a std::thread was destroyed "
             "before its join())");
+}
+
+// The same for a mismatch: the threads' ranks stand in their calls, and none has failed.
+TEST(FirstCases, MismatchWithAThreadOnTheStacks_IsOneInWhichAllRanksStand) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = World({.ranks = 3, .seed = seed}).run([](RankContext& ctx) {
+      std::thread helper([&] { ctx.store()->wait({"stop"}); });
+      ctx.group().allreduce(at::ones({ctx.rank() == 1 ? 3 : 4}))->wait();
+      helper.join();
+    });
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    for (const auto& line : report.rank_lines)
+      EXPECT_EQ(line.state, RankOutcome::blocked) << seed << ": " << line.doing;
+  }
 }
 
 TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {

@@ -112,8 +112,10 @@ class RankBackend final : public DescribedBackend {
   const c10::intrusive_ptr<GroupState> group_;
   std::unique_ptr<TimeoutExtension<RankWork>> extension_;  // null until first used
   std::map<std::string, BackendPtr> companions_;
-  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that they all return.
+  // Between startCoalescing() and endCoalescing(): the calls in order, the stack of each if call sites are captured,
+  // and the work that they all return.
   std::vector<c10::intrusive_ptr<RankWork>> gathered_;
+  std::vector<std::vector<void*>> gathered_at_;
   c10::intrusive_ptr<CoalescedWork> coalesced_;
 };
 
