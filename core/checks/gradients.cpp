@@ -71,14 +71,6 @@ void add(std::vector<Group>& groups, std::string meaning, const std::string& nam
   }
 }
 
-void add_missing(std::vector<Group>& groups, const std::vector<NamedTensor>& wanted,
-                 const std::vector<ReplicaTable::Row>& rows) {
-  for (const auto& each : wanted) {
-    if (std::ranges::none_of(rows, [&](const auto& row) { return row.name == each.name; }))
-      add(groups, "that of a parameter that the ranks do not have", each.name);
-  }
-}
-
 std::string text_of(const Group& group, std::size_t all, std::string_view what) {
   const auto more = group.names.size() - 1;
   const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} {}s are", all, what)
@@ -110,7 +102,7 @@ Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, d
   const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
   const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
   if (mean || whole) {
-    return {fmt::format("not reduced: each rank has only its own part ({} of all parts would be right)",
+    return {fmt::format("not reduced, or only in part: each rank has a part of its own ({} of all would be right)",
                         mean ? "the mean" : "the sum"),
             true};
   }
@@ -122,14 +114,28 @@ bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
          at::isFloatingType(gradient.scalar_type()) && !has_non_finite(gradient) && !has_non_finite(reference);
 }
 
-// Adds each version of a row whose values are made of the ranks' shards. False if it is not, or cannot be compared.
-bool add_shards(const ReplicaTable::Row& row, const at::Tensor& reference, std::vector<Sharded>& all) {
-  const auto is_whole = [&](const ReplicaTable::Version& version) {
-    return !version.shards.empty() && is_comparable(version.copy, reference);
-  };
+bool is_of_shards(const ReplicaTable::Row& row) { return !row.versions.front().shards.empty(); }
+
+// Adds what each rank has of the row. False if it cannot be compared.
+bool add_parts(const ReplicaTable::Row& row, const at::Tensor& reference, std::vector<PartOfRank>& parts) {
+  const auto is_whole = [&](const auto& version) { return is_comparable(version.copy, reference); };
   if (!std::ranges::all_of(row.versions, is_whole)) return false;
-  for (const auto& version : row.versions) all.push_back({version.shards, version.copy, reference});
+  for (const auto& version : row.versions) {
+    for (const auto& [rank, first, rows] : version.shards) {
+      parts.push_back(
+          {rank, numbers_of(version.copy.narrow(0, first, rows)), numbers_of(reference.narrow(0, first, rows))});
+    }
+    if (!version.shards.empty()) continue;
+    const auto values = numbers_of(version.copy), right = numbers_of(reference);
+    for (const int rank : version.ranks) parts.push_back({rank, values, right});
+  }
   return true;
+}
+
+void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
 }
 
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
@@ -168,24 +174,128 @@ bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std:
   return all.size() == gradients.size() && std::ranges::all_of(all, is_alike);
 }
 
-StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, const std::optional<OddRow>& odd,
-                        std::vector<int> culprits, std::vector<std::string> details) {
-  std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
-  const auto all = round.shown.table.rows().size();
-  const auto what = round.shown.what;
-  const auto of = round.name == fmt::format("{}s", what) ? "" : fmt::format(" of \"{}\"", round.name);
-  StateFinding finding{fmt::format("{}s{} differ from those of one process in check #{}: {}", what, of, round.number,
-                                   text_of(groups.front(), all, what)),
-                       std::move(culprits),
-                       {}};
-  if (odd) {
-    finding.ranks = odd->ranks;
-    finding.details.push_back(fmt::format("of the {}s {}", what, odd->text));
+// Compares the rows of a table one by one, and says in the end what is wrong with them, with as few causes as possible.
+class Comparison {
+ public:
+  Comparison(const GradientsRound& round, double scale, double tolerance, const Reductions* reductions)
+      : round_(round), scale_(scale), tolerance_(tolerance), reductions_(reductions) {}
+
+  void add_unknown(const std::string& name) { group("that of a parameter that not all ranks have", name); }
+  void add_missing(const std::string& name) { group("that of a parameter that the ranks do not have", name); }
+
+  void add(const ReplicaTable::Row& row, const NamedTensor& tensor, const at::Tensor& right) {
+    if (row.versions.size() > 1) return add_unlike(row, right);
+    const auto& gradient = row.versions.front().copy;
+    const auto ratio = ratio_of(gradient, right, scale_, tolerance_);
+    if (is_comparable(gradient, right)) reduced_.push_back({numbers_of(gradient), numbers_of(right)});
+    if (is_of_shards(row)) are_rows_ = add_parts(row, right, parts_) || are_rows_;
+    if (ratio.kind == GradientRatio::Kind::equal) return;
+    if (ratio.kind == GradientRatio::Kind::no_multiple) return no_multiples_.push_back(row.name);
+    if (ratio.kind == GradientRatio::Kind::multiple) {
+      multiples_.push_back({row.name, ratio.ratio, gradient});
+    } else {
+      group(checks::meaning_of(ratio, ranks()), row.name);
+    }
+    if (reductions_ != nullptr && details_.empty())
+      details_ = reduced_again(row.name, reductions_->calls_on(round_.here.back(), tensor.tensor));
   }
-  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all, what));
-  std::move(details.begin(), details.end(), std::back_inserter(finding.details));
-  return finding;
-}
+
+  // nullopt: nothing is wrong.
+  std::optional<StateFinding> finding() {
+    blame_ranks();
+    explain_multiples();
+    explain_others();
+    if (groups_.empty()) return std::nullopt;
+    std::ranges::stable_sort(groups_, [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
+    const auto all = round_.shown.table.rows().size();
+    const auto what = round_.shown.what;
+    const auto of = round_.name == fmt::format("{}s", what) ? "" : fmt::format(" of \"{}\"", round_.name);
+    StateFinding finding{fmt::format("{}s{} differ from those of one process in check #{}: {}", what, of, round_.number,
+                                     text_of(groups_.front(), all, what)),
+                         std::move(culprits_),
+                         {}};
+    if (odd_) {
+      if (finding.ranks.empty()) finding.ranks = odd_->ranks;
+      finding.details.push_back(fmt::format("of the {}s {}", what, odd_->text));
+    }
+    for (std::size_t i = 1; i < groups_.size(); ++i) finding.details.push_back(text_of(groups_[i], all, what));
+    std::ranges::move(details_, std::back_inserter(finding.details));
+    return finding;
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(round_.of.size()); }
+
+  void group(std::string meaning, const std::string& name) { checks::add(groups_, std::move(meaning), name); }
+
+  // A row of which ranks have different values.
+  void add_unlike(const ReplicaTable::Row& row, const at::Tensor& right) {
+    const auto [meaning, is_own_part] = unreduced(row, right, scale_, tolerance_);
+    const bool is_comparable = !is_own_part && add_parts(row, right, parts_);
+    if (!is_comparable) group(meaning, row.name);
+    if (is_of_shards(row)) {
+      if (is_comparable) no_multiples_.push_back(row.name);
+      are_rows_ = are_rows_ || is_comparable;
+      return;
+    }
+    if (is_comparable) unlike_.emplace_back(row.name, meaning);
+    auto of_row = odd_of(row, round_.here);
+    if (odd_) {
+      add_ranks(odd_->ranks, of_row.ranks);
+    } else {
+      odd_ = std::move(of_row);
+    }
+  }
+
+  // If what is wrong depends on the rank, the wrong ranks are those whose part differs from that of one process.
+  void blame_ranks() {
+    if (no_multiples_.empty() && unlike_.empty()) return;
+    const auto differ = ranks_that_differ(parts_, are_rows_, scale_, tolerance_);
+    const bool by_rank = differ && !differ->meaning.empty();
+    if (by_rank && are_rows_) {
+      for (const auto& each : std::exchange(multiples_, {})) no_multiples_.push_back(each.name);
+      for (const auto& name : std::exchange(no_multiples_, {})) group(differ->meaning, name);
+    }
+    for (const auto& [name, meaning] : unlike_) group(by_rank ? differ->meaning : meaning, name);
+    if (by_rank || (differ && !unlike_.empty())) culprits_ = differ->ranks;
+  }
+
+  void explain_multiples() {
+    for (const auto& each : multiples_) {
+      if (tells_why(each, multiples_, reduced_)) {
+        group(meaning_of(each, ranks(), reductions_), each.name);
+      } else if (!no_multiples_.empty()) {
+        no_multiples_.push_back(each.name);
+      } else {
+        group(fmt::format("{:.6g} times as large: a single element does not tell why", each.ratio), each.name);
+      }
+    }
+  }
+
+  void explain_others() {
+    if (no_multiples_.empty()) return;
+    auto meaning = checks::meaning_of({GradientRatio::Kind::no_multiple, 0}, ranks());
+    const auto uneven = reductions_ != nullptr ? uneven_parts(reduced_, *reductions_, tolerance_) : std::nullopt;
+    if (uneven) {
+      meaning = "no multiple of what one process computes: " + uneven->what;
+      details_.push_back(uneven->cure);
+    }
+    for (const auto& name : no_multiples_) group(meaning, name);
+  }
+
+  const GradientsRound& round_;
+  const double scale_, tolerance_;
+  const Reductions* const reductions_;
+  std::vector<Group> groups_;
+  std::optional<OddRow> odd_;  // the text of the first row that differs between ranks, and the ranks of all
+  std::vector<ReducedGradient> reduced_;
+  std::vector<Multiple> multiples_;
+  std::vector<PartOfRank> parts_;
+  bool are_rows_ = false;                                    // the parts
+  std::vector<std::pair<std::string, std::string>> unlike_;  // names and meanings of rows that differ between ranks
+  std::vector<std::string> no_multiples_, details_;
+  std::vector<int> culprits_;
+};
 
 double scale_of(const std::vector<at::Tensor>& reference) {
   double scale = 0;
@@ -194,46 +304,6 @@ double scale_of(const std::vector<at::Tensor>& reference) {
   }
   return scale;
 }
-
-at::Tensor wide(const at::Tensor& values) {
-  return plain(values).to(values.is_complex() ? at::kComplexDouble : at::kDouble);
-}
-
-double largest_in(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.numel() > 0 ? wide(tensor).abs().max().item<double>() : 0;
-}
-
-// Decides which differences between the ranks' step and that of one process rounding explains.
-struct Judge {
-  double tolerance = 0;
-  double steepest = 0;   // the largest element of the reference's gradients
-  bool moves = false;    // the reference has changed
-  bool is_seen = false;  // some element has changed by more than its rounding
-
-  // The change from part.before to `value`. An element counts as equal to the reference if rounding explains the
-  // difference: an optimizer rounds a parameter up to four times in a step. If a gradient is only the rounding error of
-  // terms that cancel, an optimizer such as Adam makes a full step of it.
-  at::Tensor change(const ReferencePart& part, const at::Tensor& value) {
-    if (value.sizes() != part.before.sizes()) return value;
-    const auto before = wide(part.before), after = wide(value), change = after - before;
-    const auto type = c10::toRealValueType(value.scalar_type());
-    const double epsilon = std::ldexp(1, type == at::kDouble  ? -52
-                                         : type == at::kFloat ? -23
-                                         : type == at::kHalf  ? -10
-                                                              : -7);
-    const auto rounding = at::maximum(before.abs(), after.abs()) * (4 * epsilon);
-    const double longest = largest_in(part.change);
-    moves = moves || longest > 0;
-    is_seen = is_seen || part.change.abs().gt(rounding).any().item<bool>();
-    auto same = (change - part.change).abs().le(rounding);
-    if (part.gradient.defined()) {
-      const auto noise = std::max(16 * epsilon, 1e-2 * tolerance) * steepest;
-      const auto is_long = part.change.abs().gt(1e-3 * longest).logical_and(change.abs().le(2 * longest));
-      same = same.logical_or(wide(part.gradient).abs().le(noise).logical_and(is_long));
-    }
-    return at::where(same, part.change, change).to(value.scalar_type());
-  }
-};
 
 }  // namespace
 
@@ -269,74 +339,18 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
                                      const std::vector<at::Tensor>& reference, double tolerance,
                                      const Reductions* reductions) {
+  Comparison comparison(round, scale_of(reference), tolerance, reductions);
   const auto& wanted = own.tensors();
   const auto& rows = round.shown.table.rows();
-  const auto scale = scale_of(reference);
-  const auto ranks = static_cast<int>(round.of.size());
-  std::vector<Group> groups;
-  std::optional<OddRow> odd;  // the first row that differs between ranks
-  std::vector<ReducedGradient> reduced;
-  std::vector<Multiple> multiples;
-  std::vector<Sharded> sharded;
-  std::vector<int> culprits;
-  std::vector<std::string> no_multiples, details;
   for (const auto& row : rows) {
-    const auto found = std::ranges::find_if(wanted, [&](const NamedTensor& each) { return each.name == row.name; });
-    if (found == wanted.end()) {
-      add(groups, "that of a parameter that not all ranks have", row.name);
-      continue;
-    }
-    const auto& right = reference[static_cast<std::size_t>(found - wanted.begin())];
-    if (row.versions.size() > 1) {
-      const auto [meaning, is_own_part] = unreduced(row, right, scale, tolerance);
-      if (!is_own_part && add_shards(row, right, sharded)) {
-        no_multiples.push_back(row.name);
-        continue;
-      }
-      add(groups, meaning, row.name);
-      if (!odd && row.versions.front().shards.empty()) odd = odd_of(row, round.here);
-      continue;
-    }
-    const auto& gradient = row.versions.front().copy;
-    const auto ratio = ratio_of(gradient, right, scale, tolerance);
-    if (is_comparable(gradient, right)) reduced.push_back({numbers_of(gradient), numbers_of(right)});
-    add_shards(row, right, sharded);
-    if (ratio.kind == GradientRatio::Kind::no_multiple) {
-      no_multiples.push_back(row.name);
-      continue;
-    }
-    if (ratio.kind == GradientRatio::Kind::equal) continue;
-    ratio.kind == GradientRatio::Kind::multiple ? multiples.push_back({row.name, ratio.ratio, gradient})
-                                                : add(groups, meaning_of(ratio, ranks), row.name);
-    if (reductions != nullptr && details.empty())
-      details = reduced_again(row.name, reductions->calls_on(round.here.back(), found->tensor));
+    const auto tensor = std::ranges::find(wanted, row.name, &NamedTensor::name);
+    const auto index = static_cast<std::size_t>(tensor - wanted.begin());
+    tensor == wanted.end() ? comparison.add_unknown(row.name) : comparison.add(row, *tensor, reference[index]);
   }
-  add_missing(groups, wanted, rows);
-  if (const auto differ = no_multiples.empty() ? std::nullopt : ranks_that_differ(sharded, scale, tolerance)) {
-    for (const auto& each : std::exchange(multiples, {})) no_multiples.push_back(each.name);
-    for (const auto& name : std::exchange(no_multiples, {})) add(groups, differ->meaning, name);
-    culprits = differ->ranks;
+  for (const auto& each : wanted) {
+    if (std::ranges::find(rows, each.name, &ReplicaTable::Row::name) == rows.end()) comparison.add_missing(each.name);
   }
-  for (const auto& each : multiples) {
-    if (tells_why(each, multiples, reduced)) {
-      add(groups, meaning_of(each, ranks, reductions), each.name);
-    } else if (!no_multiples.empty()) {
-      no_multiples.push_back(each.name);
-    } else {
-      add(groups, fmt::format("{:.6g} times as large: a single element does not tell why", each.ratio), each.name);
-    }
-  }
-  if (!no_multiples.empty()) {
-    auto meaning = meaning_of({GradientRatio::Kind::no_multiple, 0}, ranks);
-    const auto uneven = reductions != nullptr ? uneven_parts(reduced, *reductions, tolerance) : std::nullopt;
-    if (uneven) {
-      meaning = "no multiple of what one process computes: " + uneven->what;
-      details.push_back(uneven->cure);
-    }
-    for (const auto& name : no_multiples) add(groups, meaning, name);
-  }
-  if (groups.empty()) return std::nullopt;
-  return finding_of(round, std::move(groups), odd, std::move(culprits), std::move(details));
+  return comparison.finding();
 }
 
 std::vector<ReferencePart> reference_step(const ModelState& reference, at::Generator generator,
@@ -357,38 +371,6 @@ std::vector<ReferencePart> reference_step(const ModelState& reference, at::Gener
     parts[i].gradient = copied(after.grad());
   }
   return parts;
-}
-
-std::optional<StateFinding> evaluate(const StepRound& round) {
-  if (!round.is_full()) return std::nullopt;
-  const auto& shown = round.shown;
-  GradientsRound changes{.key = round.key,
-                         .name = round.name,
-                         .number = round.number,
-                         .of = round.of,
-                         .here = round.here,
-                         .needs_all = true,
-                         .shown = {shown.table, {}, "step"}};
-  auto& rows = changes.shown.table.rows();
-  std::erase_if(rows, [](const auto& row) { return row.is_part; });  // the table has their wholes, too
-  Judge judge{shown.tolerance};
-  for (const auto& part : shown.reference) judge.steepest = std::max(judge.steepest, largest_in(part.gradient));
-  std::vector<NamedTensor> names;
-  std::vector<at::Tensor> reference;
-  for (const auto& part : shown.reference) {
-    names.push_back({part.name, {}});
-    reference.push_back(part.change.to(part.before.scalar_type()));
-    for (auto& row : rows) {
-      if (row.name != part.name) continue;
-      for (auto& version : row.versions) version.copy = judge.change(part, version.copy);
-    }
-  }
-  if (auto* const remarks = rank_remarks(); remarks != nullptr && judge.moves && !judge.is_seen) {
-    remarks->remark(round.of.front(), fmt::format("check \"{}\" sees nothing of a step that is smaller than four "
-                                                  "roundings of the parameters. Train in double",
-                                                  round.name));
-  }
-  return evaluate(changes, names, reference, shown.tolerance, nullptr);
 }
 
 }  // namespace rehearse::checks

@@ -138,15 +138,26 @@ std::optional<StateFinding> evaluate(const ReplicaRound& round) {
   auto first = odd_of(*odd.front(), round.here);
   StateFinding finding{headline_of(round, only_buffers, first.text), std::move(first.ranks), {}};
   if (!round.shown.before.empty()) finding.details.push_back(round.shown.before);
-  for (std::size_t i = 1; i < odd.size() && i < kRowsShown; ++i)
-    finding.details.push_back(odd_of(*odd[i], round.here).text);
+  for (std::size_t i = 1; i < odd.size(); ++i) {
+    const auto of_row = odd_of(*odd[i], round.here);
+    if (i < kRowsShown) finding.details.push_back(of_row.text);
+    // Without a majority, a row blames nobody, and buffers may follow each rank's data.
+    const bool blames = of_row.ranks.size() < round.here.size() && (only_buffers || !odd[i]->is_buffer);
+    for (const int rank : blames ? of_row.ranks : std::vector<int>()) {
+      if (std::ranges::find(finding.ranks, rank) == finding.ranks.end()) finding.ranks.push_back(rank);
+    }
+  }
+  std::ranges::sort(finding.ranks);
   if (odd.size() > kRowsShown) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsShown));
   if (only_buffers) {
     finding.details.emplace_back(
         "statistics that a module keeps of its inputs, as BatchNorm does, follow each rank's data unless something "
         "synchronizes them (broadcast_buffers, SyncBatchNorm)");
   }
-  for (auto& text : first_divergence(round.shown.writes, round.here)) finding.details.push_back(std::move(text));
+  auto divergence = first_divergence(round.shown.writes, round.here);
+  if (!divergence.text.empty()) finding.details.push_back(std::move(divergence.text));
+  const auto where = divergence.places.find(finding.ranks.front());
+  if (where != divergence.places.end()) finding.where = where->second;
   return finding;
 }
 

@@ -81,13 +81,13 @@ void ShardTable::add_to(ReplicaTable& table, at::Tensor Shard::* which) const {
   }
 }
 
-std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all, double scale, double tolerance) {
+std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<PartOfRank>& all, bool are_rows, double scale,
+                                                 double tolerance) {
+  constexpr const char* kNoMultiple = "no multiple of what one process computes";
   std::map<int, std::vector<at::Tensor>> gradients, references;
   for (const auto& each : all) {
-    for (const auto& [rank, first, rows] : each.shards) {
-      gradients[rank].push_back(numbers_of(each.gradient.narrow(0, first, rows)));
-      references[rank].push_back(numbers_of(each.reference.narrow(0, first, rows)));
-    }
+    gradients[each.rank].push_back(each.values);
+    references[each.rank].push_back(each.reference);
   }
   std::vector<int> right, wrong;
   std::map<std::string, std::vector<int>> sides;
@@ -97,9 +97,10 @@ std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all
     (ratio.kind == GradientRatio::Kind::equal ? right : wrong).push_back(rank);
     if (ratio.kind == GradientRatio::Kind::equal) continue;
     const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple && gradient.numel() > 1;
-    sides[is_multiple ? fmt::format("{:.6g} times as large", ratio.ratio) : "no multiple"].push_back(rank);
+    sides[is_multiple ? fmt::format("{:.6g} times as large", ratio.ratio) : kNoMultiple].push_back(rank);
   }
-  if (sides.empty() || (right.empty() && (sides.size() == 1 || sides.count("no multiple") > 0))) return std::nullopt;
+  if (sides.empty()) return std::nullopt;
+  if (right.empty() && (sides.size() == 1 || sides.contains(kNoMultiple))) return RanksThatDiffer{wrong, ""};
   constexpr std::size_t kMost = 4;
   std::vector<std::string> texts;
   for (const auto& [text, ranks] : sides) {
@@ -108,9 +109,9 @@ std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all
   }
   if (sides.size() > kMost) texts.push_back(fmt::format("and {} more", sides.size() - kMost));
   if (right.empty())
-    return RanksThatDiffer{{}, fmt::format("wrong by another factor on each rank: {}", fmt::join(texts, ", "))};
-  return RanksThatDiffer{wrong,
-                         fmt::format("right in the rows of {}, but {}", describe_ranks(right), fmt::join(texts, ", "))};
+    return RanksThatDiffer{wrong, fmt::format("wrong by another factor on each rank: {}", fmt::join(texts, ", "))};
+  return RanksThatDiffer{wrong, fmt::format("right {} {}, but {}", are_rows ? "in the rows of" : "on",
+                                            describe_ranks(right), fmt::join(texts, ", "))};
 }
 
 }  // namespace rehearse::checks

@@ -48,20 +48,20 @@ class ShardTable {
   std::vector<Whole> wholes_;  // in the order of the first state that was added
 };
 
-// A gradient that is made of the ranks' shards.
-struct Sharded {
-  const std::vector<ReplicaTable::Shard>& shards;
-  const at::Tensor& gradient;
-  const at::Tensor& reference;
+// What a rank has of a gradient, its rows or all of it, and what is right there. Both as numbers_of().
+struct PartOfRank {
+  int rank;
+  at::Tensor values, reference;
 };
 
 struct RanksThatDiffer {
-  std::vector<int> ranks;  // empty: all, each by another factor
-  std::string meaning;
+  std::vector<int> ranks;  // those with a wrong part, ascending
+  std::string meaning;     // empty: what is wrong does not depend on the rank
 };
 
-// Compares the rows that each rank has of all gradients with the reference. nullopt if what differs does not depend on
-// the rank. `scale`, `tolerance`: as in ratio_of().
-std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<Sharded>& all, double scale, double tolerance);
+// Compares what each rank has of all gradients with the reference. nullopt if all is right. `are_rows`: the parts are
+// rows. `scale`, `tolerance`: as in ratio_of().
+std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<PartOfRank>& parts, bool are_rows, double scale,
+                                                 double tolerance);
 
 }  // namespace rehearse::checks

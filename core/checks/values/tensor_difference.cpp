@@ -51,6 +51,10 @@ at::Tensor plain(const at::Tensor& tensor) {
   return values.resolve_conj().resolve_neg().contiguous();
 }
 
+at::Tensor wide(const at::Tensor& tensor) {
+  return plain(tensor).to(tensor.is_complex() ? at::kComplexDouble : at::kDouble);
+}
+
 at::Tensor copied(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
   const bool as_it_is = tensor.is_quantized() || tensor.layout() != c10::kStrided;

@@ -12,6 +12,9 @@ namespace rehearse::checks {
 // defined.
 at::Tensor plain(const at::Tensor& tensor);
 
+// plain(tensor) as doubles, or as complex doubles.
+at::Tensor wide(const at::Tensor& tensor);
+
 // A copy of the values that shares no memory with `tensor`. Undefined for an undefined tensor.
 at::Tensor copied(const at::Tensor& tensor);
 

@@ -52,7 +52,16 @@ std::string title_of(const Write& write) {
   return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
 }
 
-std::string other_operations(const std::vector<WriteSide>& sides) {
+std::map<int, Place> places_of(const std::vector<WriteSide>& sides) {
+  std::map<int, Place> places;
+  for (const auto& side : sides) {
+    for (const int rank : side.write != nullptr ? side.ranks : std::vector<int>())
+      places[rank] = side.write->where.place();
+  }
+  return places;
+}
+
+Divergence other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
     if (&side != &sides.front()) text += "; ";
@@ -61,11 +70,11 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
                                               ? fmt::format(" {} no further change before the check", make)
                                               : ": " + title_of(*side.write));
   }
-  return text;
+  return {std::move(text), places_of(sides)};
 }
 
 // Describes ranks that did the same operation with different results: names an input that differed.
-std::string other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
+Divergence other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
   const auto& first = *sides.front().write;
   std::vector<int> odd;
   for (std::size_t i = 1; i < sides.size(); ++i) odd.insert(odd.end(), sides[i].ranks.begin(), sides[i].ranks.end());
@@ -74,9 +83,9 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
                           describe_ranks(odd), odd.size() == 1 ? "has" : "have");
   const auto numbers = sides_of(steps, [](const Write& a, const Write& b) { return a.numbers == b.numbers; });
   if (numbers.size() > 1) {
-    return text + fmt::format(", because its arguments differ: {} on {}, {} on {}", numbers[0].write->numbers,
-                              describe_ranks(numbers[0].ranks), numbers[1].write->numbers,
-                              describe_ranks(numbers[1].ranks));
+    text += fmt::format(", because its arguments differ: {} on {}, {} on {}", numbers[0].write->numbers,
+                        describe_ranks(numbers[0].ranks), numbers[1].write->numbers, describe_ranks(numbers[1].ranks));
+    return {std::move(text), places_of(sides)};
   }
   for (std::size_t i = 0; i < first.operands.size(); ++i) {
     const auto hashes = sides_of(steps, [&](const Write& a, const Write& b) {
@@ -84,20 +93,20 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
     });
     if (hashes.size() == 1) continue;
     const auto& operand = first.operands[i];
+    const auto gradients = sides_of(steps, [](const Write& a, const Write& b) { return a.gradient == b.gradient; });
+    const bool differ = gradients.size() > 1;
     constexpr auto kCauses =
         ": it was not reduced, the reduction gave ranks other values, or it was changed afterwards";
-    if (operand.is_gradient) return text + ", because its gradient differed already" + kCauses;
+    if (operand.is_gradient && differ) return {text + ", because its gradient differed already" + kCauses, {}};
     text += fmt::format(", because its argument \"{}\" differed already", operand.name);
-    const auto gradients = sides_of(steps, [](const Write& a, const Write& b) { return a.gradient == b.gradient; });
-    return gradients.size() == 1 ? text : text + ", as did the gradient" + kCauses;
+    return {differ ? text + ", as did the gradient" + kCauses : std::move(text), {}};
   }
-  return text;
+  return {std::move(text), {}};
 }
 
 }  // namespace
 
-std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
-                                          const std::vector<int>& here) {
+Divergence first_divergence(const std::map<int, std::vector<Write>>& writes, const std::vector<int>& here) {
   std::vector<int> ranks = here;
   std::ranges::sort(ranks);
   std::size_t longest = 0;
@@ -114,18 +123,20 @@ std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>
     }
     const auto by_call =
         sides_of(steps, [](const Write& a, const Write& b) { return a.op == b.op && a.tensor == b.tensor; });
-    if (by_call.size() > 1) return {other_operations(by_call)};
+    if (by_call.size() > 1) return other_operations(by_call);
     const auto by_result = sides_of(steps, [](const Write& a, const Write& b) { return a.after == b.after; });
-    if (by_result.size() > 1) return {other_outcome(steps, by_result)};
+    if (by_result.size() > 1) return other_outcome(steps, by_result);
   }
   if (longest == 0) {
     return {
         "no operator was seen that wrote to them: a collective did, or code that bypasses LibTorch's dispatcher. "
-        "Nobody watches what changes an optimizer's options and state"};
+        "Nobody watches what changes an optimizer's options and state",
+        {}};
   }
   return {
       "all operators wrote the same on all ranks: a collective wrote the difference, or code that bypasses LibTorch's "
-      "dispatcher"};
+      "dispatcher",
+      {}};
 }
 
 }  // namespace rehearse::checks

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/exec/place.h>
 
 namespace rehearse::checks {
 
@@ -28,10 +29,14 @@ struct Write {
   std::uint64_t gradient = 0;  // hash of the tensor's gradient; 0: it has none
 };
 
+struct Divergence {
+  std::string text;
+  std::map<int, Place> places;  // where ranks made the first write that differs; empty: an input differed before
+};
+
 // Compares, in order, what the ranks in `here` wrote, and describes the first write that differs. `writes`: by rank,
 // its writes since the previous check. If all writes are the same on these ranks, says so. Empty if `writes` lacks one
 // of these ranks, because it was not watched.
-std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
-                                          const std::vector<int>& here);
+Divergence first_divergence(const std::map<int, std::vector<Write>>& writes, const std::vector<int>& here);
 
 }  // namespace rehearse::checks

@@ -16,11 +16,20 @@ Write write(const std::string& op, std::uint64_t after, std::uint64_t operand = 
 std::string first(const Log& log) {
   std::vector<int> here;
   for (const auto& [rank, writes] : log) here.push_back(rank);
-  const auto lines = first_divergence(log, here);
-  return lines.empty() ? "" : lines.front();
+  return first_divergence(log, here).text;
 }
 
-TEST(FirstDivergence, NothingWasLookedAt) { EXPECT_TRUE(first_divergence({}, {0, 1}).empty()); }
+TEST(FirstDivergence, NothingWasLookedAt) { EXPECT_EQ(first_divergence({}, {0, 1}).text, ""); }
+
+// A weight decay on one rank: the operand is no longer the gradient there, which was equal.
+TEST(FirstDivergence, AnOperandOfEqualGradients) {
+  const auto step = [](std::uint64_t result, bool is_gradient) {
+    return Write{"w", "add_", {}, result, {{"other", is_gradient, result}}, "", 7};
+  };
+  EXPECT_EQ(first({{0, {step(1, true)}}, {1, {step(1, true)}}, {2, {step(2, false)}}}),
+            "first operation that differs: add_ on \"w\": rank 2 has a different result, because its argument "
+            "\"other\" differed already");
+}
 
 TEST(FirstDivergence, AnotherArgument) {
   EXPECT_EQ(first({{0, {write("add_", 1, 5)}}, {1, {write("add_", 1, 5)}}, {2, {write("add_", 2, 6)}}}),

@@ -53,6 +53,32 @@ TEST(Replicas, AForgottenSync_IsFoundInItsStep) {
   EXPECT_EQ(report.checks.at("replicas"), 2u);
 }
 
+TEST(Replicas, OfWhichEachRankHasAnotherWrongTensor_BlameAll) {
+  const auto report = run([](RankContext& ctx) {
+    std::vector<at::Tensor> tensors;
+    for (int i = 0; i < ctx.size(); ++i) tensors.push_back(at::zeros({4}));
+    tensors[static_cast<std::size_t>(ctx.rank())].add_(1);
+    ctx.check_replicas({{"w0", tensors[0]}, {"w1", tensors[1]}, {"w2", tensors[2]}, {"w3", tensors[3]}});
+  });
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].ranks, (std::vector{0, 1, 2, 3}));
+}
+
+TEST(Replicas, ThatAnOperatorOfOneRankChanged_HaveItsPlace) {
+  int line = 0;
+  const auto report = run([&line](RankContext& ctx) {
+    auto weight = at::ones({4});
+    ctx.check_replicas({{"w", weight}});
+    line = __LINE__ + 1;
+    if (ctx.rank() == 2) weight.mul_(2);
+    ctx.check_replicas({{"w", weight}});
+    ctx.group().barrier()->wait();
+  });
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].ranks, std::vector{2});
+  EXPECT_EQ(report.findings[0].where.line, line);
+}
+
 TEST(Replicas, EqualOnes_AreCounted_AndTheRunIsTheSame) {
   const auto checked = run([](RankContext& ctx) { train_by_hand(ctx); });
   const auto unchecked = run([](RankContext& ctx) { train_by_hand(ctx, -1, false); });

@@ -55,10 +55,12 @@ struct Twins {
 at::Tensor loss_of(torch::nn::Sequential& net, const at::Tensor& batch) { return net->forward(batch).pow(2).mean(); }
 
 // One step with gradients that `reduce` combines by hand.
-Report with(const std::function<void(RankContext&, at::Tensor& gradient)>& reduce, double rate = 0.1) {
+Report with(
+    const std::function<void(RankContext&, at::Tensor& gradient)>& reduce,
+    const std::function<double(int rank)>& rate = [](int) { return 0.1; }) {
   return run([&](RankContext& ctx) {
     Twins twins;
-    torch::optim::SGD optimizer(twins.net->parameters(), rate), of_one(twins.one->parameters(), 0.1);
+    torch::optim::SGD optimizer(twins.net->parameters(), rate(ctx.rank())), of_one(twins.one->parameters(), 0.1);
     loss_of(twins.net, part_of(ctx.rank())).backward();
     for (auto& parameter : twins.net->parameters()) reduce(ctx, parameter.mutable_grad());
     optimizer.step();
@@ -157,12 +159,14 @@ TEST(Steps, OfFsdpWithARateOfEachRank_NameTheRanks) {
                "times as large"));
 }
 
+void mean_by_hand(RankContext& ctx, at::Tensor& gradient) {
+  ctx.group().allreduce(gradient, c10d::ReduceOp::AVG)->wait();
+}
+
 TEST(Steps, WithAMeanByHand_AreRight) {
-  const auto mean = [](RankContext& ctx, at::Tensor& gradient) {
-    ctx.group().allreduce(gradient, c10d::ReduceOp::AVG)->wait();
-  };
-  EXPECT_EQ(with(mean).verdict, Verdict::ok);
-  EXPECT_EQ(with(mean, 0.05).headline, in_steps("all 4 steps are 0.5 times as large: divided by 2 once too often"));
+  EXPECT_EQ(with(mean_by_hand).verdict, Verdict::ok);
+  EXPECT_EQ(with(mean_by_hand, [](int) { return 0.05; }).headline,
+            in_steps("all 4 steps are 0.5 times as large: divided by 2 once too often"));
 }
 
 TEST(Steps, WithASum_AreNTimesAsLarge) {
@@ -171,10 +175,22 @@ TEST(Steps, WithASum_AreNTimesAsLarge) {
                                       "over a batch of 4, where the mean is meant"));
 }
 
+// The wrong ranks are those whose step is not that of one process, even if they are most.
+TEST(Steps, OfRanksWithAnotherRate_BlameThese) {
+  const auto most = with(mean_by_hand, [](int rank) { return rank == 1 ? 0.1 : 0.2; });
+  EXPECT_EQ(most.headline, in_steps("all 4 steps are right on rank 1, but those of ranks 0,2-3 are 2 times as large"));
+  EXPECT_EQ(most.findings.at(0).ranks, (std::vector{0, 2, 3}));
+  const auto all = with(mean_by_hand, [](int rank) { return rank == 0 ? 0.3 : 0.2; });
+  EXPECT_EQ(all.headline,
+            in_steps("all 4 steps are wrong by another factor on each rank: those of ranks 1-3 are 2 times "
+                     "as large, those of rank 0 are 3 times as large"));
+  EXPECT_EQ(all.findings.at(0).ranks, (std::vector{0, 1, 2, 3}));
+}
+
 TEST(Steps, WithoutAReduction_AreNamed) {
   EXPECT_EQ(with([](RankContext&, at::Tensor&) {}).headline,
-            in_steps("all 4 steps are not reduced: each rank has only its own part (the mean of all parts would be "
-                     "right)"));
+            in_steps("all 4 steps are not reduced, or only in part: each rank has a part of its own (the mean of "
+                     "all would be right)"));
 }
 
 // The mean over all 4 ranks of a loss that each rank has multiplied by the 2 ranks of its context group.
@@ -229,8 +245,8 @@ Report in_halves(bool sums_the_norm) {
 TEST(Steps, OfANormInASequenceGroup) {
   EXPECT_EQ(in_halves(true).verdict, Verdict::ok);
   EXPECT_EQ(in_halves(false).headline,
-            in_steps("all 2 steps are not reduced: each rank has only its own part (the sum of all parts would be "
-                     "right)"));
+            in_steps("all 2 steps are not reduced, or only in part: each rank has a part of its own (the sum of "
+                     "all would be right)"));
 }
 
 // Ranks have different numbers of rows, and compute the mean square of all rows.
