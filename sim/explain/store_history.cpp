@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/fakes/fake_store.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "layers/intercepted_store.h"
@@ -41,7 +42,9 @@ class StoreHistory final : public StoreInterceptor {
   // Possible causes of the failure, at most three, each with the ranks that it concerns. Must not run in a fiber,
   // because finding source lines takes locks.
   // For ranks in `mismatched` only what the store answered: they wait for keys because their calls did not match.
-  std::map<std::string, std::set<int>> notes(const std::set<int>& mismatched) const;
+  // `polled`: ranks, and keys for which they went on asking until the end.
+  using RanksAndKeys = std::set<std::pair<int, std::string>>;
+  std::map<std::string, std::set<int>> notes(const std::set<int>& mismatched, const RanksAndKeys& polled) const;
 
  private:
   struct Change {
@@ -71,7 +74,7 @@ class StoreHistory final : public StoreInterceptor {
   std::map<std::string, Change> changes_;             // the last change of each key
   std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
   std::map<exec::CallSite, Answers> answers_;         // by the stack of the call
-  std::set<std::pair<int, std::string>> missed_;      // by rank: keys for which it has waited in vain so far
+  RanksAndKeys missed_;                               // keys for which it has waited in vain so far
   std::uint64_t number_ = 0;
 };
 
@@ -179,9 +182,14 @@ std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const
   return text;
 }
 
-std::map<std::string, std::set<int>> StoreHistory::notes(const std::set<int>& mismatched) const {
+std::map<std::string, std::set<int>> StoreHistory::notes(const std::set<int>& mismatched,
+                                                         const RanksAndKeys& polled) const {
   constexpr std::size_t kMost = 3;
   std::map<std::string, std::set<int>> notes;
+  for (const auto& [rank, key] : polled) {
+    const auto change = changes_.find(key);
+    if (change != changes_.end() && change->second.is_deletion) notes[of_wait(key)].insert(rank);
+  }
   for (const auto& [rank, key] : missed_) {
     auto text = mismatched.contains(rank) ? "" : of_wait(key);
     if (!text.empty()) notes[std::move(text)].insert(rank);
@@ -226,6 +234,8 @@ void StoreHistory::after(const StoreCall& call) {
 
 class HistoryLayer final : public Layer {
  public:
+  explicit HistoryLayer(const fakes::StoreState& keys) : keys_(keys) {}
+
   std::shared_ptr<StoreInterceptor> store_interceptor() override { return history_; }
   void leave(RunRecord& record) override {
     std::set<int> mismatched;
@@ -233,17 +243,23 @@ class HistoryLayer final : public Layer {
       for (const auto* const side : {&mismatch.first, &mismatch.second})
         mismatched.insert(side->alike.begin(), side->alike.end());
     }
-    record.notes.merge(history_->notes(mismatched));
+    StoreHistory::RanksAndKeys polled;
+    const auto until = record.outcome.hang.empty() ? record.outcome.end_time : record.outcome.hang_began;
+    for (const auto& [rank, polls] : keys_.polls()) {
+      for (const auto& key : polls.go_on(until) ? polls.keys : std::vector<std::string>()) polled.emplace(rank, key);
+    }
+    record.notes.merge(history_->notes(mismatched, polled));
   }
 
  private:
+  const fakes::StoreState& keys_;
   const std::shared_ptr<StoreHistory> history_ = std::make_shared<StoreHistory>();
 };
 
 }  // namespace
 
 std::unique_ptr<Layer> make_store_history(const Ground& ground) {
-  return ground.options.call_sites ? std::make_unique<HistoryLayer>() : nullptr;
+  return ground.options.call_sites ? std::make_unique<HistoryLayer>(*ground.keys) : nullptr;
 }
 
 }  // namespace rehearse::sim

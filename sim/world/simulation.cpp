@@ -91,10 +91,12 @@ void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& optio
 
 // Notes ranks that were still polling the store at the end, and made no call on a group since their first poll.
 void note_polls(const fakes::StoreState& keys, RunRecord& record) {
+  const auto& outcome = record.outcome;
+  const auto until = outcome.hang.empty() ? outcome.end_time : outcome.hang_began;
   for (const auto& [rank, polls] : keys.polls()) {
     const auto* const call = record.events.last(rank);
     const bool only_polls = call == nullptr || call->time_created <= polls.first;
-    if (only_polls && polls.go_on(record.outcome.end_time)) record.polls[rank] = keys.wait_in(polls.call, polls.keys);
+    if (only_polls && polls.go_on(until)) record.polls[rank] = keys.wait_in(polls.call, polls.keys);
   }
 }
 

@@ -26,7 +26,7 @@ namespace {
 class VerdictFinder {
  public:
   VerdictFinder(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends)
-      : options_(options), record_(record), ends_(ends), failures_(timeouts_first(record.outcome.failures)) {}
+      : options_(options), record_(record), ends_(ends), failures_(without_destructors(record.outcome.failures)) {}
 
   Diagnosis find() {
     verdict();
@@ -257,8 +257,10 @@ class VerdictFinder {
   // timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
   void standstill() {
     Standstill all(options_.ranks, record_.crashed);
-    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) {
       all.add(fiber, ends_.place_of(fiber));
+      if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
+    }
     auto diagnosis = all.diagnose();
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
@@ -341,7 +343,7 @@ class VerdictFinder {
       const RankLine& line = ends_.line_of(call.rank);
       if (call.record_id == comm::Event::kNotRecorded) continue;  // a buffered send, which has completed
       if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
-      if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
+      if (line.state == RankOutcome::returned || line.state == RankOutcome::failed || merely_waits(call.rank)) continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
     }
     standstill_of_a_livelock();
@@ -353,15 +355,22 @@ class VerdictFinder {
       diagnosis_.headline.text += fmt::format(" ({})", outcome().stop_reason);
   }
 
-  // Prefers the fiber of the rank whose wait timed out last and began again; otherwise takes a fiber that waits for
+  // Prefers the fiber of the rank whose wait timed out last and began again; otherwise takes a fiber that polls for
   // ranks.
   const exec::BlockedFiber* looking_fiber() const {
     const exec::BlockedFiber* waits_for_ranks = nullptr;
     for (const auto& fiber : outcome().blocked) {
       if (fiber.rank == outcome().last_time_out) return &fiber;
-      if (waits_for_ranks == nullptr && !fiber.waits_for.empty()) waits_for_ranks = &fiber;
+      if (waits_for_ranks == nullptr && fiber.polls && !fiber.waits_for.empty()) waits_for_ranks = &fiber;
     }
     return waits_for_ranks;
+  }
+
+  bool merely_waits(int rank) const {
+    return std::ranges::any_of(outcome().blocked, [rank](const exec::BlockedFiber& fiber) {
+      return fiber.rank == rank && fiber.fiber_of_rank == 0 && fiber.was_blocked && !fiber.polls &&
+             !fiber.waits_for.empty();
+    });
   }
 
   void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const Place& where) {

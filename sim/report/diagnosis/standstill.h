@@ -38,7 +38,7 @@ class Standstill {
   void add(comm::BlockedCall call);
 
   // The rank polls in this call, with pauses.
-  void polls(int rank, const exec::Wait& call) { polling_.emplace(rank, call); }
+  void polls(int rank, const exec::Wait& call) { polling_.insert_or_assign(rank, call); }
 
   struct Diagnosis {
     CauseText headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked

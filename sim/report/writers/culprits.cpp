@@ -132,6 +132,11 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
 // If some ranks compile and the other culprits have gone on, returns the smaller of these two sides. If the sides are
 // equally large, returns the ranks that compile.
 std::vector<int> of_standstill(const Report& report) {
+  const auto& causes = report.causes;
+  const auto ended =
+      std::find_if(causes.begin(), causes.end(), [](const Cause& cause) { return cause.kind == Cause::Kind::ended; });
+  // The smaller side, as in the headline: one call too many, or in the wrong group.
+  if (ended != causes.end() && ended->waiting.size() < ended->ranks.size()) return ended->waiting;
   auto waits = of_waits(waits_of(report.rank_lines));
   auto compiling = ranks_that_compile(report);
   if (compiling.empty()) return waits;

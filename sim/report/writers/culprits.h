@@ -38,7 +38,8 @@ bool failed_by_others(const RankLine& line);
 //   a timeout, and the report's causes have the ranks that had ended without the call: those ranks.
 // - For a transfer that planned faults held up: the ranks whose data moved later. For another transfer that took too
 //   long: the rank in the headline.
-// - For other waits: the ranks to which all waits lead. If ranks wait for each other in a ring: the ranks that are not
+// - For other waits: the ranks to which all waits lead, or those that wait for ended ranks if they are fewer. If ranks
+// wait for each other in a ring: the ranks that are not
 //   in the call in which more than half of the ring waits; if there is no such call, or if all ranks are in it, the
 //   whole ring. If some ranks compile while others do not: the smaller side.
 // - For dumps: DumpFacts::culprits.

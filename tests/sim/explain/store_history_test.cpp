@@ -92,6 +92,20 @@ TEST(StoreHistory, ADeletedKey_NamesTheRankThatDeletedIt) {
                                                        std::string(kLine))));
 }
 
+TEST(StoreHistory, ADeletedKeyForWhichARankPolls_NamesTheRankThatDeletedIt) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      ctx.store()->set("go", "1");
+      ctx.store()->deleteKey("go");
+    }
+    ctx.group().barrier()->wait();
+    while (ctx.rank() == 1 && !ctx.store()->check({"go"})) continue;
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("rank 1: waited for store key \"go\", which rank 0 deleted at " +
+                                                       std::string(kLine))));
+}
+
 // Some ranks find a key and others do not, so they take different branches.
 TEST(StoreHistory, OtherAnswersInOneLine_AreReported) {
   const auto report = run([](RankContext& ctx) {

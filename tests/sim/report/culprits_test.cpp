@@ -73,6 +73,15 @@ TEST(Culprits, OfAGroupThatARankNeverMade_AreThatRank) {
   EXPECT_EQ(culprits({.ranks = 4}, [&](RankContext& ctx) { body(true)(ctx); }, Verdict::deadlock), std::vector<int>{3});
 }
 
+// Rank 3 makes the call of a smaller group on the world.
+TEST(Culprits, OfACallThatFewerRanksMade_AreTheseRanks) {
+  const auto body = [](RankContext& ctx) {
+    const auto part = ctx.new_group({0, 1, 2}, "part");
+    (ctx.rank() == 3 ? ctx.group() : part).barrier()->wait();
+  };
+  EXPECT_EQ(culprits({.ranks = 4}, body, Verdict::deadlock), std::vector<int>{3});
+}
+
 // The rank that waits for its own thread is not at fault, but whom the thread awaits.
 TEST(Culprits, OfACallInAThread_AreTheRanksThatItAwaits) {
   const auto body = [](RankContext& ctx) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -220,6 +221,21 @@ TEST(PollForEver, NamesTheCallThatLooks) {
   EXPECT_THAT(headline([](auto& store) { store.add("there", 0); }), polls("store add of 0 to key \"there\""));
   EXPECT_THAT(headline([](auto& store) { store.getNumKeys(); }), polls("store getNumKeys"));
   EXPECT_THAT(headline([](auto& store) { store.queueLen("q"); }), polls("store queueLen of key \"q\""));
+}
+
+// Only the call of the store is known, whatever lies between two of them.
+TEST(PollForEver, WithYieldsOrSleeps_NamesTheKeyAndNotARankThatWaits) {
+  for (const bool sleeps : {false, true}) {
+    const auto report = World({.ranks = 3, .explain_failures = false}).run([sleeps](RankContext& ctx) {
+      while (ctx.rank() == 1 && !ctx.store()->check({"go"})) {
+        sleeps ? exec::this_rank::sleep_for(20us) : std::this_thread::yield();
+      }
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::livelock);
+    EXPECT_THAT(report.headline, StartsWith("rank 1 polls forever in store check of key \"go\", which is not set"));
+    EXPECT_THAT(report.rank_lines[1].doing, HasSubstr("store check of key \"go\""));
+  }
 }
 
 TEST(PollForEver, WithPauses_IsOneLineOfTheProgramWhateverTheSeed) {

@@ -31,7 +31,7 @@ TEST_P(RankStores, TcpStore_IsRefusedAtOnceWithTheWayOut) {
   const auto report = run([](RankContext& ctx) {
     c10d::TCPStoreOptions options;
     options.isServer = ctx.rank() == 0;
-    c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    static_cast<void>(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options));
   });
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
   const auto text = rehearse::sim::to_text(report);
