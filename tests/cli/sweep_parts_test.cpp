@@ -199,6 +199,32 @@ TEST(Bugs, OfACallThatReadsOnOneRankAndWritesOnOthers_AreOne) {
   EXPECT_EQ(count_of_bugs({found("reads"), found("writes")}), 1u);
 }
 
+TEST(Bugs, OfAWriteThroughAPointerAtAnotherTime_AreOne) {
+  const auto found = [](const std::string& when) {
+    Report report;
+    report.verdict = Verdict::check_failed;
+    report.headline = "rank 1: the tensor of allreduce #1 changed " + when + ", and no operator of the rank wrote it";
+    report.causes = {{Cause::Kind::found_at_fault, {1}}};
+    return report;
+  };
+  EXPECT_EQ(count_of_bugs({found("while the call was under way"),
+                           found("after the call had moved its data and before rank 1 waited for the call")}),
+            1u);
+}
+
+TEST(Bugs, OfOneLineThatMadeStateWrong_AreOne) {
+  const auto found = [](const std::string& headline, const Place& where) {
+    Report report;
+    report.verdict = Verdict::check_failed;
+    report.headline = headline;
+    report.findings.push_back({headline, {2}, {}, where});
+    return report;
+  };
+  const std::string of_weight = "\"w\" of rank 1 is not finite", of_gradient = "\"g\" of rank 2 is not finite";
+  EXPECT_EQ(count_of_bugs({found(of_weight, "job.cpp:9 in step"), found(of_gradient, "job.cpp:9 in step")}), 1u);
+  EXPECT_EQ(count_of_bugs({found(of_weight, "job.cpp:9 in step"), found(of_weight, "job.cpp:8 in step")}), 2u);
+}
+
 TEST(Bugs, OfTimesInOtherUnits_AreOne) {
   Report report;
   report.verdict = Verdict::ok;

@@ -30,11 +30,14 @@ std::string without_numbers(const std::string& text) {
   return std::regex_replace(numbered, time, "# s");
 }
 
-// The same text for one and for several, and for a call that reads a tensor on one rank and writes it on another.
+// The same text for one and for several, for a call that reads a tensor on one rank and writes it on another, and for a
+// write through a pointer before or after the call has moved its data.
 std::string without_number_of_words(const std::string& text) {
   static const std::regex nouns(R"(\b(rank|number|element|time|call)s?\b)"),
-      verbs(R"(\b(has|have|is|are|was|were|its|their|reads|writes)\b)");
-  return std::regex_replace(std::regex_replace(text, nouns, "$1"), verbs, "~");
+      verbs(R"(\b(has|have|is|are|was|were|its|their|reads|writes)\b)"),
+      phase(
+          R"((changed) (while the call was under way|after the call had moved its data and before .* waited for the call))");
+  return std::regex_replace(std::regex_replace(std::regex_replace(text, phase, "$1"), nouns, "$1"), verbs, "~");
 }
 
 // The numbers of source lines stay: "train.cpp:41".
@@ -83,7 +86,10 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
   // Where other ranks were is a matter of chance.
-  if (sim::is_found_by_checker(report)) parts.insert(without_other_numbers(report.headline));
+  // The code that made the state wrong is one bug, whichever tensor shows it first.
+  const bool is_made_there = !report.findings.empty() && !report.findings.front().where.empty();
+  if (is_made_there) parts.insert("made" + report.findings.front().where.at());
+  if (!is_made_there && sim::is_found_by_checker(report)) parts.insert(without_other_numbers(report.headline));
   // If a time limit ended the run, what a rank was doing is a matter of chance, but the source line that it had reached
   // is not.
   if (parts.empty() && report.verdict == Verdict::interrupted) {
