@@ -90,6 +90,9 @@ void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   const std::string& qualified = op.schema().name();
   const std::string_view name = std::string_view(qualified).substr(qualified.rfind(':') + 1);
   const bool as_copies = copies_inputs(name) && is_differentiated(arguments[0]);
+  // In eager mode, all results then have a history, also those of tensors that require no gradient.
+  if (name == "wait_tensors" && is_differentiated(arguments[0]))
+    mode->refuse("a wait for several tensors, of which one requires a gradient,", "Wait for each with wait_tensor().");
   arguments[0] = each_tensor(arguments[0], [&](const at::Tensor& input) {
     const at::Tensor fake = mode->fake_of(input);
     return as_copies ? fake.clone(at::MemoryFormat::Contiguous) : fake;

@@ -184,6 +184,13 @@ bool writes_out_list(const c10::FunctionSchema& schema) {
          });
 }
 
+// True if the operator changes its arguments and returns a tensor or none, which the capture cannot know.
+bool may_return_none(const c10::FunctionSchema& schema) {
+  return schema.is_mutable() && std::any_of(schema.returns().begin(), schema.returns().end(), [](const auto& result) {
+           return result.type()->kind() == c10::TypeKind::OptionalType;
+         });
+}
+
 // True for operators on named dimensions, which fakes do not have.
 bool is_about_names(const c10::FunctionSchema& schema) {
   static const Names names = {"aten::rename",   "aten::rename_",  "aten::refine_names",
@@ -206,7 +213,7 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (reads.contains(name)) return Treatment::Kind::Read;
   if (name == "equal") return Treatment::Kind::Equal;
   if (refusals().contains(name) || gives_other_kinds(name)) return Treatment::Kind::Refuse;
-  if (writes_out_list(schema) || is_about_names(schema)) return Treatment::Kind::Refuse;
+  if (writes_out_list(schema) || may_return_none(schema) || is_about_names(schema)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
   if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
   if (name == "rehearse::storage_bytes") return Treatment::Kind::StorageBytes;
@@ -255,6 +262,10 @@ Treatment make(const c10::OperatorHandle& op) {
   if (writes_out_list(schema)) {
     made.reason = kOutList;
     made.cure = "Call the operator that returns its results.";
+  }
+  if (may_return_none(schema)) {
+    made.reason = "an operator returns a tensor or none";
+    made.cure = kCallOutside;
   }
   if (is_about_names(schema)) {
     made.reason = kNames;

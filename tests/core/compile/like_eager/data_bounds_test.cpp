@@ -14,6 +14,7 @@
 
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
+#include <rehearse_internal/libtorch/version.h>
 
 #include "bit_equal.h"
 #include "core/compile/like_eager/like_eager.h"
@@ -23,6 +24,7 @@ namespace {
 
 using c10::SymInt;
 using rehearse::test::BitEqual;
+namespace libtorch = rehearse::libtorch;
 
 struct BoundCase {
   const char* name;
@@ -92,7 +94,8 @@ const BoundCase kCases[] = {
                const SymInt& m) { return at::constant_pad_nd_symint(x, {0, 0, n, m}, 7); }},
     {"roll", [](const at::Tensor& x, const SymInt& n, const SymInt&) { return at::roll_symint(x, n, 0); }},
     {"repeat_interleave",
-     [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.repeat_interleave_symint(n, 0); }, false},
+     [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.repeat_interleave_symint(n, 0); },
+     libtorch::Minors{.since = 15}.contain(libtorch::kMinor)},
     {"a factor", [](const at::Tensor& x, const SymInt& n, const SymInt& m) { return x * at::Scalar(n * 3 - m); }},
     {"a size below it",
      [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.expand_symint({n - 1, kRows, 3}); }},
