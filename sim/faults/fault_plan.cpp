@@ -111,7 +111,7 @@ std::string NearMisses::text(const Fault& fault, int rank, const std::vector<com
 
 std::string NearMisses::about_label(const Fault& fault) const {
   if (fault.label.empty() || label_was_there_) return "";
-  if (labels_.empty()) return "no call had a label";
+  if (labels_.empty()) return "no call had a label of the program (RankContext::label)";
   return fmt::format("no call had the label \"{}\"; there {} {}", fault.label, labels_.size() == 1 ? "is" : "are",
                      listed(labels_));
 }
