@@ -320,6 +320,7 @@ class VerdictFinder {
     auto told = held_up(record_);
     if (told.text.empty()) told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
+    if (hopeless && record_.crashed.empty()) told.text += send_awaited_elsewhere(record_.pending, ends_);
     const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;
     set(came_too_late ? Verdict::timeout : Verdict::deadlock, std::move(told));
   }

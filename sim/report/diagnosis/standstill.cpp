@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -320,6 +321,9 @@ const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
   return receive == pending.end() ? nullptr : &*receive;
 }
 
+// "with tag 7 on group ..."; empty for tag 0.
+std::string_view tag_in(std::string_view call) { return call.substr(std::min(call.find("with tag "), call.size())); }
+
 // True if the receiver merely waits for another sender, which crashed or is held up by something else than other ranks.
 // Then it might have received this send next.
 bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
@@ -357,7 +361,8 @@ std::string send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pe
   for (const auto& send : pending) {
     if (!send.is_send || !send.receiver.empty() || send.record_id == comm::Event::kNotRecorded) continue;
     const auto awaits_it = [&](const comm::PendingOperation& call) {
-      return call.waits_for == std::vector{send.rank} && call.group == send.group && call.call.starts_with("recv ");
+      return call.waits_for == std::vector{send.rank} && call.group == send.group && call.call.starts_with("recv ") &&
+             tag_in(call.call) == tag_in(send.call);
     };
     const auto elsewhere = std::ranges::find_if(pending, awaits_it);
     if (elsewhere == pending.end() || other_receive(send, pending) != nullptr) continue;

@@ -156,7 +156,7 @@ Entries rank_branches() {
        profiles_on_process_0,
        {.ranks = 4},
        Verdict::deadlock,
-       {1, 2, 3},
+       {0},
        "rank 0 waits in allreduce #1 on group \"world\" at {} in corpus::profiles_on_process_0 for ranks 1-3, which "
        "have ended and will never come"},
       {"B008",
