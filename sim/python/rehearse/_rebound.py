@@ -19,6 +19,7 @@ from . import _ranks, _variables
 # Variables that ranks may share, with the reason.
 _SHARED = {
     "torch._subclasses.meta_utils.DESCRIBER_NEXT_ID": "counts descriptions of tensors; nobody compares the numbers",
+    "torch._custom_class_base._FakeScriptObject_cls": "a class of torch's, looked up when it is first needed",
 }
 _OF_TORCH = (torch, torch.nn.functional, distributed_c10d)
 _WITH_CLASSES_OF_TORCH = (torch.nn, torch.optim)
