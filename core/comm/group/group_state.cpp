@@ -170,14 +170,18 @@ bool GroupState::has_calls() const noexcept {
 }
 
 // Threads may take turns, as after a join. They do not if one calls while the call of another is in flight, or if one
-// calls where another rank's main thread has called, or the other way round.
+// calls where another rank's main thread has called, or the other way round. A rank with a single thread makes its
+// calls in order, wherever others make theirs.
 void GroupState::note_thread(const RankWork& work) {
+  auto& threads = threads_[work.rank()];
+  if (threads.empty() && collectives_.calls_of(work.rank()) > 0) threads.insert(first_thread_);
+  threads.insert(work.thread());
   Works in_flight;
   collectives_.list_in_flight(work.rank(), in_flight);
   const auto* const first = collectives_.first_call_with(work.rank());
   const bool race =
       std::ranges::any_of(in_flight, [&](const auto& other) { return other->thread() != work.thread(); }) ||
-      (first != nullptr && (first->thread() == 0) != (work.thread() == 0));
+      (threads.size() > 1 && first != nullptr && (first->thread() == 0) != (work.thread() == 0));
   world_->habits.shares_with_threads(work.global_rank(), identity().name, race);
 }
 

@@ -161,13 +161,14 @@ class GroupState final : public WorkOwner {
     std::uint64_t collectives = 0;  // for collectives: from the last other collective that ended
   };
 
-  bool any_calls_ = false;                // a rank has made a collective
-  bool several_threads_ = false;          // collectives come from fibers with several numbers (RankWork::thread())
-  std::uint16_t first_thread_ = 0;        // RankWork::thread() of the first collective
-  std::map<int, std::string> timed_out_;  // by rank: the first of its calls that it knows to have timed out
-  std::vector<KnownUntil> known_;         // by rank
-  std::set<int> lost_;                    // ranks of the world that are no longer members
-  std::map<int, GroupMember> members_;    // by rank; most ranks never need one
+  bool any_calls_ = false;          // a rank has made a collective
+  bool several_threads_ = false;    // collectives come from fibers with several numbers (RankWork::thread())
+  std::uint16_t first_thread_ = 0;  // RankWork::thread() of the first collective
+  std::map<int, std::set<std::uint16_t>> threads_;  // of the ranks that called since several_threads_
+  std::map<int, std::string> timed_out_;            // by rank: the first of its calls that it knows to have timed out
+  std::vector<KnownUntil> known_;                   // by rank
+  std::set<int> lost_;                              // ranks of the world that are no longer members
+  std::map<int, GroupMember> members_;              // by rank; most ranks never need one
   CallRecorder recorder_;
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

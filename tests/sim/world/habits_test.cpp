@@ -166,6 +166,19 @@ TEST(ThreadsOfARank, WhoseCallsLookAlike_AreNamedWhereTheyMix) {
   EXPECT_GT(mixed, 0);
 }
 
+// One rank calls from a thread and the others do not, but each has its calls in order.
+TEST(ThreadsOfARank, ThatMakeAllItsCalls_AreSilent) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    const auto call = [&] {
+      for (int i = 0; i < 2; ++i) ctx.group().allreduce(at::ones({1}))->wait();
+    };
+    if (ctx.rank() == 2) return std::thread(call).join();
+    call();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_THAT(report.remarks, testing::IsEmpty());
+}
+
 TEST(ThreadsOfARank, ThatMakeGroupsInAnotherOrder_AreAMismatch) {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
