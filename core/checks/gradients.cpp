@@ -85,6 +85,9 @@ struct Unreduced {
   bool is_own_part = false;  // the mean or the sum over the ranks would be right
 };
 
+constexpr const char* kNotTheSame =
+    "not the same on all ranks, and neither their mean nor their sum is that of one process";
+
 Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
   at::Tensor sum;
   int ranks = 0;
@@ -96,6 +99,11 @@ Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, d
     sum = sum.defined() ? sum + part : part;
     ranks += static_cast<int>(version.ranks.size());
   }
+  const auto is_right = [&](const auto& version) {
+    return ratio_of(version.copy, reference, scale, tolerance).kind == GradientRatio::Kind::equal;
+  };
+  // If some ranks have what one process has, the others' wrong values may happen to cancel.
+  if (std::ranges::any_of(row.versions, is_right)) return {kNotTheSame};
   const auto wanted = reference.defined() ? plain(reference).to(at::kDouble) : reference;
   // A mean is only as exact as the floats it was made from.
   const double error = tolerance != 0 ? tolerance : 1e-3;
@@ -106,7 +114,7 @@ Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, d
                         mean ? "the mean" : "the sum"),
             true};
   }
-  return {"not the same on all ranks, and neither their mean nor their sum is that of one process"};
+  return {kNotTheSame};
 }
 
 bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
@@ -241,6 +249,8 @@ class Comparison {
     if (is_comparable) unlike_.emplace_back(row.name, meaning);
     auto of_row = odd_of(row, round_.here);
     if (odd_) {
+      if (!std::ranges::includes(odd_->ranks, of_row.ranks))
+        details_.push_back(fmt::format("of the {}s {}", round_.shown.what, of_row.text));
       add_ranks(odd_->ranks, of_row.ranks);
     } else {
       odd_ = std::move(of_row);
