@@ -199,6 +199,21 @@ TEST(Bugs, OfACallThatReadsOnOneRankAndWritesOnOthers_AreOne) {
   EXPECT_EQ(count_of_bugs({found("reads"), found("writes")}), 1u);
 }
 
+TEST(Bugs, OfWaitsWithAndWithoutThePlaceOfTheirCall_AreOne) {
+  const auto waits = [](const std::string& doing, const std::string& where) {
+    Report report;
+    report.verdict = Verdict::deadlock;
+    report.rank_lines.resize(1);
+    report.rank_lines[0].state = RankOutcome::blocked;
+    report.rank_lines[0].doing = doing;
+    report.rank_lines[0].where = where;
+    return report;
+  };
+  const std::string get = "store add of 0 to key \"k\"", at = "job.cpp:9 in step";
+  EXPECT_EQ(count_of_bugs({waits(get, at), waits(get + ", polled without a change", at)}), 1u);
+  EXPECT_EQ(count_of_bugs({waits("send #1", at), waits("send #1", at + ", called at job.cpp:7 in step")}), 1u);
+}
+
 TEST(Bugs, OfAWriteThroughAPointerAtAnotherTime_AreOne) {
   const auto found = [](const std::string& when) {
     Report report;

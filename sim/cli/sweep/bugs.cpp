@@ -34,10 +34,11 @@ std::string without_numbers(const std::string& text) {
 // write through a pointer before or after the call has moved its data.
 std::string without_number_of_words(const std::string& text) {
   static const std::regex nouns(R"(\b(rank|number|element|time|call)s?\b)"),
-      verbs(R"(\b(has|have|is|are|was|were|its|their|reads|writes)\b)"),
+      verbs(R"(\b(has|have|is|are|was|were|its|their|reads|writes)\b)"), unchanged(", polled without a change"),
       phase(
           R"((changed) (while the call was under way|after the call had moved its data and before .* waited for the call))");
-  return std::regex_replace(std::regex_replace(std::regex_replace(text, phase, "$1"), nouns, "$1"), verbs, "~");
+  const auto of_any_time = std::regex_replace(std::regex_replace(text, phase, "$1"), unchanged, "");
+  return std::regex_replace(std::regex_replace(of_any_time, nouns, "$1"), verbs, "~");
 }
 
 // The numbers of source lines stay: "train.cpp:41".
@@ -51,12 +52,13 @@ std::string placed(const std::string& call, const Place& where) {
   return where.empty() ? text : text + " " + where.at();
 }
 
-// A place names the callers of a helper only if the helper has been called from several places, which may be a matter
-// of chance. So two places are the same unless both name callers, and other ones.
+// A place names the callers of a helper only if the helper has been called from several places, and the line of a call
+// only if the rank waits elsewhere. Both may be matters of chance. So two places are the same unless both name callers,
+// and other ones.
 struct Callers {
   // Takes them out of the parts.
   explicit Callers(std::vector<std::string>& parts) {
-    static const std::regex callers(R"(, from \S+:[0-9]+ in [^ ,;]+)");
+    static const std::regex callers(R"(, (from|called at) \S+:[0-9]+ in [^ ,;]+)");
     for (auto& part : parts) {
       std::smatch match;
       named.push_back(std::regex_search(part, match, callers) ? match.str() : "");
