@@ -3,9 +3,10 @@
 
     python3 gpu_check.py [--out DIR] [--only tests|jobs|bench] [--filter TESTS] [--seconds N]
 
-Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all runs to DIR, and
-prints a table. Each step has a time limit; a step that exceeds it ends and is reported. Exit code: 0 all tests passed
-and all figures came, 1 something failed, 69 no GPU.
+Needs GPUs, and a python3 whose torch has the minor version of the LibTorch that the tests were built with. Writes
+gpu_check.json and the logs of all runs to DIR, and prints a table. Each step has a time limit; a step that exceeds it
+ends and is reported. Exit code: 0 all tests passed and all figures came, 1 something failed, 69 no GPU or another
+torch.
 """
 
 import argparse
@@ -36,6 +37,11 @@ class Budget:
 def libraries():
     """The folders of LibTorch, of its dependencies, and of the packed files."""
     import torch
+    built_with = (HERE / "libtorch_version").read_text().strip()
+    if torch.__version__.split(".")[:2] != built_with.split(".")[:2]:
+        print(f"gpu_check: this python3 has torch {torch.__version__}, and the tests were built with LibTorch "
+              f"{built_with}. Pack them with ./dev --libtorch={'.'.join(torch.__version__.split('.')[:2])} gpu-check")
+        sys.exit(EXIT_UNAVAILABLE)
     folder = pathlib.Path(torch.__file__).parent
     of_nvidia = sorted(str(path) for path in (folder.parent / "nvidia").glob("*/lib"))
     return [str(folder / "lib"), *of_nvidia, str(HERE / "lib")], torch.cuda.device_count(), torch.__version__
