@@ -140,12 +140,6 @@ bool add_parts(const ReplicaTable::Row& row, const at::Tensor& reference, std::v
   return true;
 }
 
-void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
-  ranks.insert(ranks.end(), more.begin(), more.end());
-  std::ranges::sort(ranks);
-  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
-}
-
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
   constexpr std::size_t kMost = 4;  // if there are more reductions, several steps lie between two checks
   if (calls.size() < 2 || calls.size() > kMost) return {};

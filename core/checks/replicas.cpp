@@ -88,6 +88,12 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   return odd;
 }
 
+void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+}
+
 void ReplicaTable::add_whole(const std::vector<Shard>& shards, const NamedTensor& whole) {
   auto& all = add(shards.back().rank, whole).shards;
   all.insert(all.end(), shards.begin(), shards.end());
@@ -143,11 +149,8 @@ std::optional<StateFinding> evaluate(const ReplicaRound& round) {
     if (i < kRowsShown) finding.details.push_back(of_row.text);
     // Without a majority, a row blames nobody, and buffers may follow each rank's data.
     const bool blames = of_row.ranks.size() < round.here.size() && (only_buffers || !odd[i]->is_buffer);
-    for (const int rank : blames ? of_row.ranks : std::vector<int>()) {
-      if (std::ranges::find(finding.ranks, rank) == finding.ranks.end()) finding.ranks.push_back(rank);
-    }
+    if (blames) add_ranks(finding.ranks, of_row.ranks);
   }
-  std::ranges::sort(finding.ranks);
   if (odd.size() > kRowsShown) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsShown));
   if (only_buffers) {
     finding.details.emplace_back(

@@ -66,6 +66,9 @@ struct OddRow {
 };
 OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 
+// Adds those that are not there yet. `ranks` is ascending afterwards.
+void add_ranks(std::vector<int>& ranks, const std::vector<int>& more);
+
 struct ShownReplicas {
   ReplicaTable table;
   bool with_buffers = true;  // whether all ranks have shown their buffers
