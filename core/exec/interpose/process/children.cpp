@@ -78,10 +78,9 @@ bool Children::pass_real_time() {
 // A call that would not wait asks whether a child has ended. Programs repeat it until the child has, with pauses in
 // virtual time, in which a child gets nowhere.
 pid_t process_waitpid(pid_t process, int* status, int options) {
-  const pid_t ended = real_waitpid(process, status, options);
+  const auto look = [&] { return real_waitpid(process, status, options); };
   Fiber* const fiber = current_fiber();
-  if (ended != 0 || fiber == nullptr || interpreter() == nullptr) return ended;
-  return world_of(*fiber).children.wait_for([&] { return real_waitpid(process, status, options); });
+  return fiber != nullptr && interpreter() != nullptr ? world_of(*fiber).children.wait_for(look) : look();
 }
 
 std::span<const Interposed> child_functions() {
