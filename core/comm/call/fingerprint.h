@@ -16,11 +16,11 @@ namespace rehearse::comm {
 
 // Hash of everything on which all ranks of a collective must agree, except for the payload's name (see same_payload()).
 // Independent of addresses, because it is part of a run's identity.
-std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept;
+std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash);
 
 // Hash of the whole call, including the sizes on this rank and the splits. Calls with different Signatures have
 // different hashes. `agreement`: the call's agreement_hash().
-std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept;
+std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement);
 
 std::uint64_t text_hash(std::string_view text) noexcept;
 

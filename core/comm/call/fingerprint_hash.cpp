@@ -63,7 +63,7 @@ std::optional<double> premul_factor(const Operation& call) {
   return tensor.item().toDouble();
 }
 
-std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept {
+std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) {
   Hash hash(label_hash);
   hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8));
   for (const AgreedNumber& number : kAgreedNumbers) hash.add(static_cast<std::uint64_t>(call.*number.value));
@@ -79,7 +79,7 @@ std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) no
   return hash.value();
 }
 
-std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept {
+std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) {
   Hash hash(agreement);
   hash.add(static_cast<std::uint64_t>(call.timeout.count()));
   if (call.type == OpType::COALESCED) hash.add(static_cast<std::uint64_t>(call.tag));
