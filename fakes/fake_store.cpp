@@ -66,10 +66,12 @@ exec::Wait StoreState::wait_in(std::string_view call, c10::ArrayRef<std::string>
   return {.waits_on = text, .call = text, .kind = is_for_a_key ? exec::Wait::Kind::key : exec::Wait::Kind::other};
 }
 
+StoreState::FiberOfRank StoreState::this_fiber() { return {exec::this_rank::rank(), exec::this_rank::fiber_of_rank()}; }
+
 void StoreState::note_poll(const char* call, c10::ArrayRef<std::string> keys) {
-  if (!exec::this_rank::is_fiber() || exec::this_rank::fiber_of_rank() != 0) return;
+  if (!exec::this_rank::is_fiber()) return;
   const auto now = exec::this_rank::now();
-  auto& polls = polls_of_[exec::this_rank::rank()];
+  auto& polls = polls_of_[this_fiber()];
   if (polls.call != call || !keys.equals(polls.keys)) {
     polls = {call, keys.vec(), now, now, {}, 1};
     return;
@@ -80,7 +82,7 @@ void StoreState::note_poll(const char* call, c10::ArrayRef<std::string> keys) {
 }
 
 void StoreState::forget_polls() {
-  if (exec::this_rank::is_fiber() && exec::this_rank::fiber_of_rank() == 0) polls_of_.erase(exec::this_rank::rank());
+  if (exec::this_rank::is_fiber()) polls_of_.erase(this_fiber());
 }
 
 std::vector<std::uint8_t>& StoreState::to_change(const std::string& key) {

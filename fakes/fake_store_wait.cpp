@@ -51,7 +51,7 @@ void FakeStore::wait_until_there(const Wish& wish, std::chrono::milliseconds tim
   }
   state_->note_read(wish.keys);
   if (!is_fiber || state_->polls_of_.empty()) return;
-  const auto polls = state_->polls_of_.find(exec::this_rank::rank());
+  const auto polls = state_->polls_of_.find(StoreState::this_fiber());
   if (polls != state_->polls_of_.end() && polls->second.call == wish.what && polls->second.keys == wish.keys)
     state_->forget_polls();
 }

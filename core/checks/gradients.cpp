@@ -198,8 +198,8 @@ class Comparison {
     } else {
       group(checks::meaning_of(ratio, ranks()), row.name);
     }
-    if (reductions_ != nullptr && details_.empty())
-      details_ = reduced_again(row.name, reductions_->calls_on(round_.here.back(), tensor.tensor));
+    if (reductions_ != nullptr && again_.empty())
+      again_ = reduced_again(row.name, reductions_->calls_on(round_.here.back(), tensor.tensor));
   }
 
   // nullopt: nothing is wrong.
@@ -221,7 +221,7 @@ class Comparison {
       finding.details.push_back(fmt::format("of the {}s {}", what, odd_->text));
     }
     for (std::size_t i = 1; i < groups_.size(); ++i) finding.details.push_back(text_of(groups_[i], all, what));
-    std::ranges::move(details_, std::back_inserter(finding.details));
+    for (auto* const more : {&details_, &again_}) std::ranges::move(*more, std::back_inserter(finding.details));
     return finding;
   }
 
@@ -233,14 +233,16 @@ class Comparison {
   // A row of which ranks have different values.
   void add_unlike(const ReplicaTable::Row& row, const at::Tensor& right) {
     const auto [meaning, is_own_part] = unreduced(row, right, scale_, tolerance_);
-    const bool is_comparable = !is_own_part && add_parts(row, right, parts_);
+    std::vector<PartOfRank> parts;
+    const bool is_comparable = !is_own_part && add_parts(row, right, parts);
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
     if (!is_comparable) group(meaning, row.name);
     if (is_of_shards(row)) {
       if (is_comparable) no_multiples_.push_back(row.name);
       are_rows_ = are_rows_ || is_comparable;
       return;
     }
-    if (is_comparable) unlike_.emplace_back(row.name, meaning);
+    if (is_comparable) unlike_.push_back({row.name, meaning, std::move(parts)});
     auto of_row = odd_of(row, round_.here);
     if (odd_) {
       if (!std::ranges::includes(odd_->ranks, of_row.ranks))
@@ -260,8 +262,13 @@ class Comparison {
       for (const auto& each : std::exchange(multiples_, {})) no_multiples_.push_back(each.name);
       for (const auto& name : std::exchange(no_multiples_, {})) group(differ->meaning, name);
     }
-    for (const auto& [name, meaning] : unlike_) group(by_rank ? differ->meaning : meaning, name);
     if (by_rank || (differ && !unlike_.empty())) culprits_ = differ->ranks;
+    for (const auto& [name, meaning, parts] : unlike_) {
+      // Each rank may be wrong in another row.
+      const auto in_row = by_rank && differ->by_factors ? differ : ranks_that_differ(parts, false, scale_, tolerance_);
+      const bool row_tells = in_row && !in_row->meaning.empty() && (in_row->by_factors || !by_rank);
+      group(row_tells ? in_row->meaning : by_rank ? differ->meaning : meaning, name);
+    }
   }
 
   void explain_multiples() {
@@ -295,9 +302,13 @@ class Comparison {
   std::vector<ReducedGradient> reduced_;
   std::vector<Multiple> multiples_;
   std::vector<PartOfRank> parts_;
-  bool are_rows_ = false;                                    // the parts
-  std::vector<std::pair<std::string, std::string>> unlike_;  // names and meanings of rows that differ between ranks
-  std::vector<std::string> no_multiples_, details_;
+  bool are_rows_ = false;  // the parts
+  struct Unlike {
+    std::string name, meaning;
+    std::vector<PartOfRank> parts;
+  };
+  std::vector<Unlike> unlike_;  // rows that differ between ranks
+  std::vector<std::string> no_multiples_, details_, again_;
   std::vector<int> culprits_;
 };
 

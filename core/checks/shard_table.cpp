@@ -108,10 +108,10 @@ std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<PartOfRank>& 
     texts.push_back(fmt::format("those of {} are {}", describe_ranks(ranks), text));
   }
   if (sides.size() > kMost) texts.push_back(fmt::format("and {} more", sides.size() - kMost));
-  if (right.empty())
-    return RanksThatDiffer{wrong, fmt::format("wrong by another factor on each rank: {}", fmt::join(texts, ", "))};
-  return RanksThatDiffer{wrong, fmt::format("right {} {}, but {}", are_rows ? "in the rows of" : "on",
-                                            describe_ranks(right), fmt::join(texts, ", "))};
+  const auto meaning =
+      right.empty() ? std::string("wrong by another factor on each rank: ")
+                    : fmt::format("right {} {}, but ", are_rows ? "in the rows of" : "on", describe_ranks(right));
+  return RanksThatDiffer{wrong, fmt::format("{}{}", meaning, fmt::join(texts, ", ")), !sides.contains(kNoMultiple)};
 }
 
 }  // namespace rehearse::checks

@@ -55,8 +55,9 @@ struct PartOfRank {
 };
 
 struct RanksThatDiffer {
-  std::vector<int> ranks;  // those with a wrong part, ascending
-  std::string meaning;     // empty: what is wrong does not depend on the rank
+  std::vector<int> ranks;   // those with a wrong part, ascending
+  std::string meaning;      // empty: what is wrong does not depend on the rank
+  bool by_factors = false;  // each wrong part is a multiple of what is right
 };
 
 // Compares what each rank has of all gradients with the reference. nullopt if all is right. `are_rows`: the parts are

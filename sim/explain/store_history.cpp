@@ -244,9 +244,10 @@ class HistoryLayer final : public Layer {
         mismatched.insert(side->alike.begin(), side->alike.end());
     }
     StoreHistory::RanksAndKeys polled;
-    const auto until = record.outcome.hang.empty() ? record.outcome.end_time : record.outcome.hang_began;
-    for (const auto& [rank, polls] : keys_.polls()) {
-      for (const auto& key : polls.go_on(until) ? polls.keys : std::vector<std::string>()) polled.emplace(rank, key);
+    const auto until = record.outcome.time_of_last_waits();
+    for (const auto& [fiber, polls] : keys_.polls()) {
+      for (const auto& key : polls.go_on(until) ? polls.keys : std::vector<std::string>())
+        polled.emplace(fiber.first, key);
     }
     record.notes.merge(history_->notes(mismatched, polled));
   }

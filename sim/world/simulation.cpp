@@ -89,14 +89,20 @@ void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& optio
   }
 }
 
-// Notes ranks that were still polling the store at the end, and made no call on a group since their first poll.
+// See RunRecord::polls.
 void note_polls(const fakes::StoreState& keys, RunRecord& record) {
   const auto& outcome = record.outcome;
-  const auto until = outcome.hang.empty() ? outcome.end_time : outcome.hang_began;
-  for (const auto& [rank, polls] : keys.polls()) {
+  const auto joins = [&](int rank) {
+    return std::ranges::any_of(outcome.last_waits(), [rank](const exec::BlockedFiber& fiber) {
+      return fiber.rank == rank && fiber.fiber_of_rank == 0 && fiber.waits_for == std::vector{rank};
+    });
+  };
+  for (const auto& [fiber, polls] : keys.polls()) {
+    const auto [rank, fiber_of_rank] = fiber;
     const auto* const call = record.events.last(rank);
     const bool only_polls = call == nullptr || call->time_created <= polls.first;
-    if (only_polls && polls.go_on(until)) record.polls[rank] = keys.wait_in(polls.call, polls.keys);
+    if (!only_polls || !polls.go_on(outcome.time_of_last_waits()) || (fiber_of_rank != 0 && !joins(rank))) continue;
+    record.polls[fiber] = keys.wait_in(polls.call, polls.keys);
   }
 }
 

@@ -45,7 +45,7 @@ TEST_F(Expected, Verdict_IsNoFailure) {
   scenario("sum", "expect = \"DEADLOCK\"\n", kCrashTable);
   const auto finished = job({"sweep", "sum.toml", "--seeds=1..10", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_THAT(finished.out, StartsWith("OK: 10 seeds of sum found nothing"));
+  EXPECT_THAT(finished.out, StartsWith("OK: 10 seeds of sum ended as DEADLOCK, as expected"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-1"));
 }
 
@@ -70,7 +70,7 @@ TEST_F(Expected, FaultNotFired_IsMetByOneThatDidNotFire) {
   EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 0);
   const auto finished = job({"sweep", "sum.toml", "--seeds=1..2", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_THAT(finished.out, StartsWith("OK: 2 seeds of sum found nothing"));
+  EXPECT_THAT(finished.out, StartsWith("OK: 2 seeds of sum ended as FAULT NOT FIRED, as expected"));
 }
 
 TEST_F(Expected, FaultNotFired_IsNotMetWhereAllFired) {

@@ -192,10 +192,11 @@ void RankLife::stop_for_ever(Fiber& fiber) noexcept {
 void RankLife::unwind_all() {
   Switcher& switcher = world_.switcher;
   REHEARSE_CHECK(world_.outcome.ended() && current_fiber() == nullptr, world_.outcome.ended());
-  while (switcher.any_runnable()) switcher.resume_fibers();
-  // First record what the blocked fibers wait for, then unwind them, because their destructors must not change the
-  // report.
+  // First record what the blocked fibers wait for, then unwind the others and them, because what they still do must not
+  // change the report.
   if (world_.outcome.ended_early()) note_blocked();
+  switcher.unwind();
+  while (switcher.any_runnable()) switcher.resume_fibers();
   world_.pollers.forget();
   bool any_woken = false;
   for (std::size_t id = 0; id < world_.fibers.all().size(); ++id) {

@@ -147,6 +147,8 @@ Fiber* Switcher::choose_next() noexcept {
       stop_by_oracle();
       return nullptr;
     }
+  } else if (!unwinds_) {
+    return nullptr;
   }
   Fiber* const next = &fibers_[runnable_.take(index)];
   next->prefetch();

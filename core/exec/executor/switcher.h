@@ -107,8 +107,10 @@ class Switcher {
   // Lets the oracle pick one of 0..count-1; 0 after the oracle has failed, which ends the world.
   std::uint32_t choose_number(ChoiceKind kind, std::uint32_t count) noexcept;
 
-  // Call it on the thread's main context. Returns when no fiber can run, or when choosing one ended the world.
+  // Call it on the thread's main context. Returns when no fiber can run, or when the world has ended, until unwind().
   void resume_fibers();
+  // From now on fibers run although the world has ended.
+  void unwind() noexcept { unwinds_ = true; }
 
   // Returns the next context to run, or the main one if no fiber can. Boost.Fiber calls it in a context that it takes
   // off the thread because the context ends or waits in a Boost primitive.
@@ -144,6 +146,7 @@ class Switcher {
   const Patience& patience_;
   const bool is_patient_;
   bool time_chosen_ = false;
+  bool unwinds_ = false;
   bool records_accesses_ = false;
   const bool preempt_;
   CurrentFiber current_fiber_;

@@ -118,7 +118,9 @@ void WorldOutcome::note_where_it_hung(Fiber& fiber, const Observer& observer) {
   if (ended_) return note_where(fiber, &observer);
   for (BlockedFiber& entry : hang_) {
     const bool is_its = entry.rank == fiber.rank && entry.fiber_of_rank == fiber.fiber_of_rank;
-    if (is_its && entry.where.empty()) entry.where = CallSite::capture();
+    if (!is_its || !entry.where.empty()) continue;
+    entry.where = CallSite::capture();
+    entry.unwinding = unwinding_now();
   }
 }
 

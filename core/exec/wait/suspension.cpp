@@ -43,7 +43,7 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   fiber.observer = &observer;
   world.switcher.suspend(fiber);
   fiber.observer = nullptr;
-  if (world.outcome.hangs()) [[unlikely]]
+  if (world.outcome.hangs() || fiber.blocked_entry >= 0) [[unlikely]]
     world.outcome.note_where_it_hung(fiber, observer);
   return !fiber.abort;
 }

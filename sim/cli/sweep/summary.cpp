@@ -134,7 +134,10 @@ std::string found_text(const SweepOutcome& outcome, bool color) {
   const auto runs_text = runs == 0 ? "" : fmt::format(" ({})", count_text(runs, "different run"));
   if (bugs.empty()) {
     const auto verdict = outcome.interrupted ? "" : colored("OK", true, color) + ": ";
-    return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text) +
+    const auto ends = outcome.expect == Verdict::ok
+                          ? "found nothing"
+                          : fmt::format("ended as {}, as expected", to_string(outcome.expect));
+    return fmt::format("{}{} of {} {}{}\n", verdict, count_text(ran, "seed"), outcome.program, ends, runs_text) +
            remarks_text(outcome.results);
   }
   std::size_t failed = 0;

@@ -17,13 +17,25 @@ from torch.distributed import distributed_c10d as c10d
 import _rehearse
 
 
+class _World(c10d._World):
+    """A rank's groups, in the object. torch's class keeps them in variables of its module, seven for a switch."""
+
+    __slots__ = ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "tags_to_pg", "pg_to_tag", "group_count")
+
+    def __init__(self):
+        super().__init__()
+        for name in self.__slots__[:-1]:
+            setattr(self, name, {})
+        self.group_count = 0
+
+
 def table():
     for name in ("_pg_map", "_pg_names", "_pg_group_ranks", "_pg_backend_config", "_tags_to_pg", "_pg_to_tag"):
         yield c10d, name, lambda _: {}
     yield c10d, "_group_count", lambda _: 0
     yield c10d, "_backend", _nothing
     yield c10d, "_default_pg_init_method", _nothing
-    yield c10d, "_world", lambda _: c10d._World()
+    yield c10d, "_world", lambda _: _World()
     yield torch.nn.parallel.DistributedDataParallel, "_active_ddp_module", _nothing
     for name, value in vars(modules).items():
         if name.startswith("_global_") and isinstance(value, collections.OrderedDict):

@@ -144,9 +144,10 @@ void Variables::save(Values& leaving) noexcept {
     if (!dictionaries_[d].has_changed()) continue;
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (all_[i].dictionary != d) continue;
-      PyObject* const live = PyDict_GetItemWithError(dictionaries_[d].get(), all_[i].name);
+      PyObject* live = PyDict_GetItemWithError(dictionaries_[d].get(), all_[i].name);
       if (live == leaving.live[i]) continue;
       Py_XINCREF(live);
+      if (live != nullptr && PyUnicode_CheckExact(live)) PyUnicode_InternInPlace(&live);  // equal texts are one value
       Py_XSETREF(leaving.live[i], live);
     }
   }

@@ -30,7 +30,7 @@ bool may_come_of_compiling(Verdict verdict) { return verdict == Verdict::mismatc
 CompilerCollective find_store_gather(const RunRecord& record) {
   CompilerCollective collective;
   const auto& outcome = record.outcome;
-  for (const auto& fiber : outcome.hang.empty() ? outcome.blocked : outcome.hang) {
+  for (const auto& fiber : outcome.last_waits()) {
     if (fiber.any_rank && fiber.waits_on.find(kCompileGroups) != std::string::npos) collective.here.insert(fiber.rank);
   }
   if (collective.here.empty()) return collective;
@@ -179,7 +179,7 @@ std::vector<int> ranks_that_compile(const RunRecord& record) {
 Waits waits_of(const RunRecord& record, Verdict verdict) {
   Waits waits;
   const auto& outcome = record.outcome;
-  for (const auto& fiber : outcome.hang.empty() ? outcome.blocked : outcome.hang) {
+  for (const auto& fiber : outcome.last_waits()) {
     waits.add(fiber.rank, fiber.any_rank ? ranks_that_compile(record) : fiber.waits_for);
   }
   for (const auto& failure : outcome.failures) {

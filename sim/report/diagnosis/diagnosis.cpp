@@ -247,6 +247,7 @@ class VerdictFinder {
                          : is_a<LostRankError>(failure) ? Verdict::crashed
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
+    if (verdict == Verdict::rank_failed && hung_unwinding(failure, outcome())) return standstill();
     auto told = failed(failure);
     told += timeout_before(failure, record_, ends_);
     told.text += other_failures(failure, failures_);
@@ -257,7 +258,7 @@ class VerdictFinder {
   // timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
   void standstill() {
     Standstill all(options_.ranks, record_.crashed);
-    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) {
+    for (const auto& fiber : outcome().last_waits()) {
       all.add(fiber, ends_.place_of(fiber));
       if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
     }
@@ -267,7 +268,7 @@ class VerdictFinder {
     if (diagnosis.headline.text.empty()) diagnosis.headline.text = outcome().stop_reason;
     auto told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
-    if (record_.crashed.empty()) told.text += send_awaited_elsewhere(record_.pending, ends_);
+    if (record_.crashed.empty()) told += send_awaited_elsewhere(record_.pending, ends_);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(told));
   }
 
@@ -320,7 +321,7 @@ class VerdictFinder {
     auto told = held_up(record_);
     if (told.text.empty()) told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
-    if (hopeless && record_.crashed.empty()) told.text += send_awaited_elsewhere(record_.pending, ends_);
+    if (hopeless && record_.crashed.empty()) told += send_awaited_elsewhere(record_.pending, ends_);
     const bool came_too_late = told.has(Cause::Kind::held_up) || !hopeless;
     set(came_too_late ? Verdict::timeout : Verdict::deadlock, std::move(told));
   }

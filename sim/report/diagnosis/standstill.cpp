@@ -352,12 +352,13 @@ CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, con
                                   : call.receiver + (receive == nullptr ? "" : ends.place_of(*receive).at()) +
                                         ", but the send to it is " + send,
             {{Cause::Kind::unmatched, {call.rank}, call.call, place}}};
+    if (!call.receiver.empty()) told.causes.front().waiting = call.waits_for;
   }
   if (more > 0) told.text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");
   return told;
 }
 
-std::string send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
+CauseText send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
   for (const auto& send : pending) {
     if (!send.is_send || !send.receiver.empty() || send.record_id == comm::Event::kNotRecorded) continue;
     const auto awaits_it = [&](const comm::PendingOperation& call) {
@@ -366,11 +367,12 @@ std::string send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pe
     };
     const auto elsewhere = std::ranges::find_if(pending, awaits_it);
     if (elsewhere == pending.end() || other_receive(send, pending) != nullptr) continue;
-    return fmt::format("; rank {} receives from rank {}{}, while rank {} sends to {}{}", elsewhere->rank, send.rank,
-                       ends.place_of(*elsewhere).at(), send.rank, describe_ranks(send.waits_for),
-                       ends.place_of(send).at());
+    const auto place = ends.place_of(send);
+    return {fmt::format("; rank {} receives from rank {}{}, while rank {} sends to {}{}", elsewhere->rank, send.rank,
+                        ends.place_of(*elsewhere).at(), send.rank, describe_ranks(send.waits_for), place.at()),
+            {{Cause::Kind::unmatched, {send.rank}, send.call, place, {elsewhere->rank}}}};
   }
-  return "";
+  return {};
 }
 
 }  // namespace rehearse::sim

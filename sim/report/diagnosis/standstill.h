@@ -76,6 +76,6 @@ CauseText unmatched_send(const std::vector<comm::PendingOperation>& pending, con
 
 // If a send has no receive while another rank receives from its sender: the send may have the wrong peer. For example
 // "; rank 2 receives from rank 1 at ring.cpp:15, while rank 1 sends to rank 3 at ring.cpp:13". Otherwise empty.
-std::string send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
+CauseText send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim

@@ -190,7 +190,9 @@ bool follows_a_timeout(const exec::RankFailure& failure) {
 CauseText unwinding_first(const RunRecord& record, const Places& places) {
   Unwindings unwindings(record, places);
   for (const auto& failure : record.outcome.failures) unwindings.add(failure.rank, failure.unwinding);
-  for (const auto& fiber : record.outcome.blocked) unwindings.add(fiber.rank, fiber.unwinding);
+  for (const auto* const fibers : {&record.outcome.blocked, &record.outcome.hang}) {
+    for (const auto& fiber : *fibers) unwindings.add(fiber.rank, fiber.unwinding);
+  }
   return unwindings.first();
 }
 

@@ -30,18 +30,6 @@ std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   return opponents;
 }
 
-// If a rank waits for its own thread, what the thread waits for explains more. All of them are in one list.
-const exec::BlockedFiber& root_of(const exec::BlockedFiber& fiber, const std::vector<exec::BlockedFiber>& all) {
-  const auto waits_for_itself = [](const exec::BlockedFiber& each) {
-    return each.waits_for.size() == 1 && each.waits_for.front() == each.rank;
-  };
-  if (!waits_for_itself(fiber)) return fiber;
-  const auto root = std::find_if(all.begin(), all.end(), [&](const exec::BlockedFiber& each) {
-    return each.rank == fiber.rank && each.was_blocked && !each.waits_for.empty() && !waits_for_itself(each);
-  });
-  return root == all.end() ? fiber : *root;
-}
-
 // The line shows this call instead of the error with which the rank ended.
 void is_in(std::string call, RankLine& line) {
   line.doing = std::move(call);
@@ -79,7 +67,8 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
     line_of(rank).state = RankOutcome::crashed;
   }
   // If the first failure is no timeout, it explains the run, and the hang does not matter.
-  if (!all_failures_.empty() && !is_timeout(all_failures_.front())) return;
+  if (!all_failures_.empty() && !is_timeout(all_failures_.front()) && !hung_unwinding(all_failures_.front(), outcome))
+    return;
   for (const auto& fiber : outcome.hang) {
     if (fiber.fiber_of_rank == 0) hung(root_of(fiber, outcome.hang));
   }
@@ -102,11 +91,10 @@ Place RankOutcomes::place_of(const comm::PendingOperation& call) const {
 }
 
 const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
-  const auto polls = record_.polls.find(fiber.rank);
+  const auto polls = record_.polls.find({fiber.rank, fiber.fiber_of_rank});
   const bool waits_for_others = fiber.was_blocked && fiber.any_rank;
   const bool polls_unknown = fiber.polls && fiber.call == fiber.waits_on;
-  const bool pauses =
-      fiber.fiber_of_rank == 0 && (!fiber.polls || polls_unknown) && !waits_for_others && fiber.waits_for.empty();
+  const bool pauses = (!fiber.polls || polls_unknown) && !waits_for_others && fiber.waits_for.empty();
   return pauses && polls != record_.polls.end() ? &polls->second : nullptr;
 }
 
@@ -120,6 +108,21 @@ Place RankOutcomes::with_call(Place place, int rank, const std::string& call) co
   if (where.empty() || line_of(where) == line_of(place)) return place;
   place.text += ", called" + where.at();
   return place;
+}
+
+// All fibers are in one list.
+const exec::BlockedFiber& RankOutcomes::root_of(const exec::BlockedFiber& fiber,
+                                                const std::vector<exec::BlockedFiber>& all) const {
+  const auto waits_for_itself = [](const exec::BlockedFiber& each) {
+    return each.waits_for.size() == 1 && each.waits_for.front() == each.rank;
+  };
+  if (!waits_for_itself(fiber)) return fiber;
+  const auto root = std::find_if(all.begin(), all.end(), [&](const exec::BlockedFiber& each) {
+    const bool explains = each.waits_for.empty() ? each.polls || poll_of(each) != nullptr
+                                                 : each.was_blocked && !waits_for_itself(each);
+    return each.rank == fiber.rank && explains;
+  });
+  return root == all.end() ? fiber : *root;
 }
 
 void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {

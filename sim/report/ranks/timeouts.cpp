@@ -59,6 +59,12 @@ bool follows_from_the_end(const exec::RankFailure& failure) {
   return before.error != nullptr && is_a<RankAborted>(before);
 }
 
+bool hung_unwinding(const exec::RankFailure& failure, const exec::RunOutcome& outcome) {
+  return std::ranges::any_of(outcome.hang, [&](const exec::BlockedFiber& fiber) {
+    return fiber.unwinding && fiber.unwinding->error == failure.error;
+  });
+}
+
 std::string ended_by(const exec::RankFailure& failure) {
   if (!error_before_the_end(failure)) return "";
   return fmt::format(" (as the error of a wait unwound rank {}, a destructor failed: {})", failure.rank,

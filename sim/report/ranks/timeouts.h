@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/failure.h>
 
 // Finds out which of several timeouts a failure comes from, because a program may catch timeouts and go on.
@@ -34,6 +35,9 @@ std::vector<exec::RankFailure> without_destructors(std::vector<exec::RankFailure
 
 // True if a destructor failed because the end of the world unwound the rank.
 bool follows_from_the_end(const exec::RankFailure& failure);
+
+// True if the exception of the failure was unwinding its rank when everything came to a standstill: the run hung then.
+bool hung_unwinding(const exec::RankFailure& failure, const exec::RunOutcome& outcome);
 
 // Tells about the destructor if without_destructors() changes the failure; otherwise an empty text.
 std::string ended_by(const exec::RankFailure& failure);

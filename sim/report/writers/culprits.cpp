@@ -89,6 +89,24 @@ std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRa
   return odd;
 }
 
+// The ranks of the ring whose sends and receives went past each other, those named most often. Empty: there are none.
+std::set<int> ends_of_stray_sends(const std::set<int>& ring, const std::vector<Cause>& causes) {
+  std::map<int, int> times;
+  for (const auto& cause : causes) {
+    if (cause.kind != Cause::Kind::unmatched || cause.waiting.empty()) continue;
+    for (const auto* const side : {&cause.ranks, &cause.waiting}) {
+      for (const int rank : *side) times[rank] += ring.contains(rank) ? 1 : 0;
+    }
+  }
+  int most = 1;
+  for (const auto& [rank, count] : times) most = std::max(most, count);
+  std::set<int> ranks;
+  for (const auto& [rank, count] : times) {
+    if (count == most) ranks.insert(rank);
+  }
+  return ranks;
+}
+
 // Leaves out the ranks that wait for a ring and are in none: one after the other, those for which no rank is left that
 // waits.
 std::set<int> in_rings(const std::map<int, std::set<int>>& edges) {
@@ -116,7 +134,8 @@ std::set<int> in_rings(const std::map<int, std::set<int>>& edges) {
   return ranks;
 }
 
-std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
+std::vector<int> of_waits(const Report& report) {
+  const auto waits = waits_of(report.rank_lines);
   std::map<int, std::set<int>> edges;
   for (const auto& wait : waits) edges[wait.rank].insert(wait.waits_for.begin(), wait.waits_for.end());
   for (const int late : late_ranks(waits)) edges.erase(late);
@@ -126,7 +145,10 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
       if (!edges.contains(other)) ends.insert(other);
     }
   }
-  return sorted(ends.empty() ? odd_ones_of(in_rings(edges), waits) : ends);
+  if (!ends.empty()) return sorted(ends);
+  const auto ring = in_rings(edges);
+  const auto stray = ends_of_stray_sends(ring, report.causes);
+  return sorted(stray.empty() ? odd_ones_of(ring, waits) : stray);
 }
 
 // If some ranks compile and the other culprits have gone on, returns the smaller of these two sides. If the sides are
@@ -137,7 +159,7 @@ std::vector<int> of_standstill(const Report& report) {
       std::find_if(causes.begin(), causes.end(), [](const Cause& cause) { return cause.kind == Cause::Kind::ended; });
   // The smaller side, as in the headline: one call too many, or in the wrong group.
   if (ended != causes.end() && ended->waiting.size() < ended->ranks.size()) return ended->waiting;
-  auto waits = of_waits(waits_of(report.rank_lines));
+  auto waits = of_waits(report);
   auto compiling = ranks_that_compile(report);
   if (compiling.empty()) return waits;
   std::erase_if(waits, [&](int rank) { return std::binary_search(compiling.begin(), compiling.end(), rank); });
@@ -191,7 +213,7 @@ std::vector<int> culprits_of(const Report& report) {
   switch (report.verdict) {
     case Verdict::mismatch:
       if (!report.differences.empty()) return of_difference(report.differences.front());
-      return of_waits(waits_of(report.rank_lines));
+      return of_waits(report);
     case Verdict::check_failed:
       if (!report.findings.empty()) return report.findings.front().ranks;
       return of_check(report);

@@ -227,6 +227,29 @@ TEST(Gradients, ReducedTwice_NamesBothCalls) {
       << sim::to_text(report);
 }
 
+// A row that differs between ranks does not hide the cause of another.
+TEST(Gradients, ReducedTwiceBesideOneThatDiffers_NamesBothCalls) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    reduce(ctx, net, 0.25);
+    auto weight = net.linear->weight.grad();
+    ctx.group().allreduce(weight)->wait();
+    net.linear->bias.mutable_grad().add_(ctx.rank());
+  });
+  EXPECT_TRUE(is_said(report, "the gradient of \"weight\" was reduced 2 times: ")) << sim::to_text(report);
+}
+
+TEST(Gradients, OfWhichEachRankHasAnotherWrong_AreNamedOneByOne) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    reduce(ctx, net, 0.25);
+    if (ctx.rank() == 1) net.linear->weight.mutable_grad().mul_(2);
+    if (ctx.rank() == 2) net.linear->bias.mutable_grad().mul_(3);
+  });
+  EXPECT_EQ(report.findings.at(0).ranks, (std::vector{1, 2}));
+  const auto all = sim::to_text(report);
+  EXPECT_THAT(report.headline, testing::HasSubstr("right on ranks 0,2-3, but those of rank 1 are 2 times as large"));
+  EXPECT_THAT(all, testing::HasSubstr("right on ranks 0-1,3, but those of rank 2 are 3 times as large"));
+}
+
 TEST(Gradients, OfARanksOwnData_AreNotReduced) {
   const auto report = with([](RankContext& ctx, Net& net) { net.loss(ctx.rank()).backward(); });
   EXPECT_EQ(report.headline,

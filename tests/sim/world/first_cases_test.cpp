@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <regex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@
 #include <rehearse_internal/sim/format_time.h>
 
 #include "first_cases.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse {
 namespace {
@@ -186,6 +189,45 @@ TEST(FirstCases, SendToAWrongPeer_IsNamedBesideTheRankThatAwaitsIt) {
               MatchesRegex("send #1 to rank 3 on group \"world\": rank 3 has ended and will never come; "
                            "rank 2 receives from rank 1 at first_cases_test.cpp:[0-9]+ in .*, while "
                            "rank 1 sends to rank 3 at first_cases_test.cpp:[0-9]+ in .*"));
+}
+
+// Rank 2 receives from its other neighbour once, so it and rank 3 wait for each other. Rank 3 has made no mistake.
+TEST(FirstCases, ReceiveFromAWrongPeer_BlamesOnlyTheEndsOfTheStraySend) {
+  const auto report = World({.ranks = 6}).run([](RankContext& ctx) {
+    const int ranks = ctx.size();
+    for (int step = 0; step < 3; ++step) {
+      auto value = at::ones({3}), received = at::zeros({3});
+      const bool is_wrong = ctx.rank() == 2 && step == 1;
+      const auto receive = ctx.group().recv(received, (ctx.rank() + (is_wrong ? 1 : ranks - 1)) % ranks);
+      const auto send = ctx.group().send(value, (ctx.rank() + 1) % ranks);
+      receive->wait();
+      send->wait();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(sim::culprits_of(report), std::vector{2});
+}
+
+// The rank's thread waits for a key that the exception keeps the rank from setting. The exception leaves the rank after
+// the timeout, beside the timeouts of the others, whichever comes first.
+TEST(FirstCases, ExceptionWhoseDestructorsHang_IsTheSameDeadlockOnAllSeeds) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const auto report = World({.ranks = 3, .seed = seed}).run([](RankContext& ctx) {
+      const auto store = ctx.store();
+      const auto flush = std::async(std::launch::async, [&] { store->get("flush/" + std::to_string(ctx.rank())); });
+      for (int step = 0; step < 3; ++step) {
+        if (ctx.rank() == 1 && step == 1) throw std::runtime_error("loss is NaN");
+        ctx.group().allreduce(at::ones({2}))->wait();
+      }
+      store->set("flush/" + std::to_string(ctx.rank()), std::string("1"));
+    });
+    EXPECT_EQ(report.verdict, Verdict::deadlock) << seed;
+    EXPECT_THAT(report.headline,
+                MatchesRegex("rank 1 was unwinding an exception, 'loss is NaN', thrown at first_cases_test.cpp:[0-9]+ "
+                             "in .*; rank 1 waits forever in store wait for key \"flush/1\", which is not set.*"))
+        << seed;
+    EXPECT_EQ(sim::culprits_of(report), std::vector{1}) << seed;
+  }
 }
 
 // The error of the wait unwinds a std::thread that nobody has joined, which ends the rank.

@@ -19,6 +19,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "bit_equal.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse {
 namespace {
@@ -235,6 +236,27 @@ TEST(PollForEver, WithYieldsOrSleeps_NamesTheKeyAndNotARankThatWaits) {
     EXPECT_EQ(report.verdict, Verdict::livelock);
     EXPECT_THAT(report.headline, StartsWith("rank 1 polls forever in store check of key \"go\", which is not set"));
     EXPECT_THAT(report.rank_lines[1].doing, HasSubstr("store check of key \"go\""));
+  }
+}
+
+// The rank waits for its thread, and does not go on to its barrier because the end of the run ends the thread.
+TEST(PollForEver, InAThreadThatTheRankJoins_NamesTheKeyAndTheLineOfThePoll) {
+  for (const bool sleeps : {false, true}) {
+    const auto report = World({.ranks = 3, .explain_failures = false}).run([sleeps](RankContext& ctx) {
+      std::thread taker([&] {
+        while (ctx.rank() == 1 && !ctx.store()->check({"batch"})) {
+          if (sleeps) exec::this_rank::sleep_for(5ms);
+        }
+      });
+      taker.join();
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, sleeps ? Verdict::timeout : Verdict::livelock) << report.headline;
+    EXPECT_THAT(report.headline,
+                MatchesRegex("rank 1 (was still polling|polls forever) in store check of key \"batch\".*"));
+    EXPECT_THAT(report.rank_lines[1].doing, HasSubstr("store check of key \"batch\""));
+    EXPECT_THAT(report.rank_lines[1].where.text, HasSubstr("lambda"));
+    EXPECT_EQ(sim::culprits_of(report), std::vector{1});
   }
 }
 

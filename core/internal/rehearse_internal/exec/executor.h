@@ -90,6 +90,10 @@ struct RunOutcome {
   // call site is set if the fiber left its wait after that time.
   std::vector<BlockedFiber> hang;
   VirtualTime hang_began{};
+  VirtualTime end_time{};
+  // The waits that led to the end, and when they began to be all that there was: those of the hang if there was one.
+  const std::vector<BlockedFiber>& last_waits() const noexcept { return hang.empty() ? blocked : hang; }
+  VirtualTime time_of_last_waits() const noexcept { return hang.empty() ? end_time : hang_began; }
   // For a livelock in which calls fail again and again: the rank, and the text of the last error if known.
   struct FailingLoop {
     int rank = -1;
@@ -98,7 +102,6 @@ struct RunOutcome {
   std::optional<FailingLoop> failing_loop;
   // For a livelock in which only timeouts fired, again and again: the rank of the last one.
   std::optional<int> last_time_out;
-  VirtualTime end_time{};
   std::uint64_t switches = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rehearse/comm/event_log.h>
@@ -63,9 +64,10 @@ struct RunRecord {
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
   std::set<std::string> raced_groups;  // as in Communicators::raced_groups()
-  // By rank: the call by which the rank was polling the store, with pauses, when the world ended. Ranks that made a
-  // call on a group since their first poll have no entry.
-  std::map<int, exec::Wait> polls;
+  // By rank and fiber_of_rank: the call by which the fiber was polling the store, with pauses, when the world ended.
+  // Fibers of ranks that made a call on a group since their first poll have no entry, nor have threads of a rank whose
+  // main fiber does not wait for them.
+  std::map<std::pair<int, std::uint32_t>, exec::Wait> polls;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all planned faults, in the order of the plan
   std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired

@@ -54,8 +54,8 @@ class StoreState {
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 
-  // A call that changes nothing, and that the main fiber of a rank makes again and again with the same keys, perhaps
-  // with pauses. A check() counts only if a key is missing; a get() counts only if all keys are there.
+  // A call that changes nothing, and that a fiber of a rank makes again and again with the same keys, perhaps with
+  // pauses. A check() counts only if a key is missing; a get() counts only if all keys are there.
   struct Polls {
     std::string call;  // "check of"
     std::vector<std::string> keys;
@@ -72,8 +72,9 @@ class StoreState {
   // The wait in a call for these keys: "store check of key "id"".
   static exec::Wait wait_in(std::string_view call, c10::ArrayRef<std::string> keys);
 
-  // By rank: the last such call.
-  const std::map<int, Polls>& polls() const noexcept { return polls_of_; }
+  // By rank and fiber_of_rank: the last such call.
+  using FiberOfRank = std::pair<int, std::uint32_t>;
+  const std::map<FiberOfRank, Polls>& polls() const noexcept { return polls_of_; }
 
   // The value that the key had before its last change. Null if the value has not changed since keep_former_values(), or
   // not since the key was last created. Deleting the key also deletes its former value.
@@ -87,8 +88,9 @@ class StoreState {
   void note_read_of_all();
   bool erase(const std::string& key);  // false: the key had no value
   void note_wait_in_vain(WaitInVain wait);
+  static FiberOfRank this_fiber();  // the running one
   void note_poll(const char* call, c10::ArrayRef<std::string> keys);
-  void forget_polls();                                           // of the running rank
+  void forget_polls();                                           // of the running fiber
   std::vector<std::uint8_t>& to_change(const std::string& key);  // returns the value, for the caller to change
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
@@ -101,7 +103,7 @@ class StoreState {
   std::uint64_t version_ = 0;                    // counts changes
   std::unordered_map<std::string, int> unread_;  // changed keys that no other rank has read since, each with its rank
   std::vector<WaitInVain> waits_in_vain_;        // each once, at most 64
-  std::map<int, Polls> polls_of_;
+  std::map<FiberOfRank, Polls> polls_of_;
 };
 
 // c10d's key-value store within the process, with one handle for each rank. It does for a world what TCPStore does for
