@@ -49,9 +49,10 @@ def test_where_stacks_part():
     assert parting["culprits"]["branch"] == "if self.loss > 2.0"
     assert parting["culprits"]["branch_line"] == branch
     text = " ".join(report.text.split())
+    run = getattr(Trainer.run.__code__, "co_qualname", "run")  # code knows the class since 3.11
     assert (
-        f"stacks part: rank 1 at test_reports.py:{culprit} in Trainer.run, "
-        f'under "if self.loss > 2.0" (line {branch}); ranks 0,2-3 at test_reports.py:{others} in Trainer.run, '
+        f"stacks part: rank 1 at test_reports.py:{culprit} in {run}, "
+        f'under "if self.loss > 2.0" (line {branch}); ranks 0,2-3 at test_reports.py:{others} in {run}, '
         f'under "else of if self.loss > 2.0" (line {branch})'
     ) in text
 

@@ -98,6 +98,12 @@ const exec::Wait* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
   return pauses && polls != record_.polls.end() ? &polls->second : nullptr;
 }
 
+std::string RankOutcomes::doing_of(const exec::BlockedFiber& fiber) const {
+  const auto* const polled = poll_of(fiber);
+  if (polled == nullptr) return fiber.waits_on;
+  return fiber.polls ? polled->waits_on : fmt::format("{} between polls in {}", fiber.waits_on, polled->waits_on);
+}
+
 // A rank may make an asynchronous call at one place and wait for it at another.
 Place RankOutcomes::with_call(Place place, int rank, const std::string& call) const {
   const auto made = calls_.find({rank, call});
@@ -118,8 +124,8 @@ const exec::BlockedFiber& RankOutcomes::root_of(const exec::BlockedFiber& fiber,
   };
   if (!waits_for_itself(fiber)) return fiber;
   const auto root = std::find_if(all.begin(), all.end(), [&](const exec::BlockedFiber& each) {
-    const bool explains = each.waits_for.empty() ? each.polls || poll_of(each) != nullptr
-                                                 : each.was_blocked && !waits_for_itself(each);
+    const bool explains =
+        each.waits_for.empty() ? each.polls || poll_of(each) != nullptr : each.was_blocked && !waits_for_itself(each);
     return each.rank == fiber.rank && explains;
   });
   return root == all.end() ? fiber : *root;
@@ -137,9 +143,7 @@ void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
     return;
   }
   line.state = RankOutcome::blocked;
-  line.doing = polled == nullptr ? fiber.waits_on
-               : fiber.polls     ? polled->waits_on
-                                 : fmt::format("{} between polls in {}", fiber.waits_on, polled->waits_on);
+  line.doing = doing_of(fiber);
   line.waits_for = fiber.waits_for;
 }
 
@@ -181,15 +185,19 @@ void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
 // A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too.
 void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
-  // By the world's end, the details of the same wait may have changed.
-  const auto& wait = fiber.call.empty() ? fiber.waits_on : fiber.call;
-  const bool still = line.state == RankOutcome::blocked && line.doing.starts_with(wait);
+  // By the world's end, the details of the same wait may have changed, and the holder of its lock.
+  const bool still =
+      line.state == RankOutcome::blocked &&
+      std::ranges::any_of(record_.outcome.blocked, [&](const exec::BlockedFiber& each) {
+        const bool is_same = each.call == fiber.call || (!fiber.object.empty() && each.object == fiber.object);
+        return each.rank == fiber.rank && each.fiber_of_rank == fiber.fiber_of_rank && each.was_blocked && is_same;
+      });
   const bool was_ended = line.state == RankOutcome::failed || line.state == RankOutcome::stopped;
   if (!was_ended && !still) return;
   line.state = RankOutcome::blocked;
   line.at = record_.outcome.hang_began;
   line.where = place_of(fiber);
-  is_in(fiber.waits_on, line);
+  is_in(doing_of(fiber), line);
   line.waits_for = fiber.waits_for;
 }
 

@@ -41,6 +41,7 @@ class RankOutcomes {
   RankLine& line_of(int rank) { return lines_[static_cast<std::size_t>(rank)]; }
   // If a rank waits for its own thread, what the thread waits for explains more.
   const exec::BlockedFiber& root_of(const exec::BlockedFiber& fiber, const std::vector<exec::BlockedFiber>& all) const;
+  std::string doing_of(const exec::BlockedFiber& fiber) const;
   void blocked(const exec::BlockedFiber& fiber);
   void failed(const exec::RankFailure& failure);
   void mismatched(RankLine& line);
