@@ -88,7 +88,8 @@ struct Unreduced {
 constexpr const char* kNotTheSame =
     "not the same on all ranks, and neither their mean nor their sum is that of one process";
 
-Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
+Unreduced unreduced(const ReplicaTable::Row& row, const Right& right, double scale, double tolerance) {
+  const auto& [reference, rounding] = right;
   at::Tensor sum;
   int ranks = 0;
   for (const auto& version : row.versions) {
@@ -100,15 +101,15 @@ Unreduced unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, d
     ranks += static_cast<int>(version.ranks.size());
   }
   const auto is_right = [&](const auto& version) {
-    return ratio_of(version.copy, reference, scale, tolerance).kind == GradientRatio::Kind::equal;
+    return ratio_of(version.copy, reference, scale, tolerance, rounding).kind == GradientRatio::Kind::equal;
   };
   // If some ranks have what one process has, the others' wrong values may happen to cancel.
   if (std::ranges::any_of(row.versions, is_right)) return {kNotTheSame};
   const auto wanted = reference.defined() ? plain(reference).to(at::kDouble) : reference;
   // A mean is only as exact as the floats it was made from.
   const double error = tolerance != 0 ? tolerance : 1e-3;
-  const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
-  const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
+  const bool mean = ratio_of(sum / ranks, wanted, scale, error, rounding).kind == GradientRatio::Kind::equal;
+  const bool whole = ratio_of(sum, wanted, scale, error, rounding).kind == GradientRatio::Kind::equal;
   if (mean || whole) {
     return {fmt::format("not reduced, or only in part: each rank has a part of its own ({} of all would be right)",
                         mean ? "the mean" : "the sum"),
@@ -125,17 +126,20 @@ bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
 bool is_of_shards(const ReplicaTable::Row& row) { return !row.versions.front().shards.empty(); }
 
 // Adds what each rank has of the row. False if it cannot be compared.
-bool add_parts(const ReplicaTable::Row& row, const at::Tensor& reference, std::vector<PartOfRank>& parts) {
+bool add_parts(const ReplicaTable::Row& row, const Right& right, std::vector<PartOfRank>& parts) {
+  const auto& [reference, rounding] = right;
   const auto is_whole = [&](const auto& version) { return is_comparable(version.copy, reference); };
   if (!std::ranges::all_of(row.versions, is_whole)) return false;
+  const auto part = [&](int rank, const at::Tensor& copy, const at::Tensor& wanted, const at::Tensor& bounds) {
+    parts.push_back({rank, numbers_of(copy), numbers_of(wanted), numbers_of_bounds(bounds, copy)});
+  };
   for (const auto& version : row.versions) {
     for (const auto& [rank, first, rows] : version.shards) {
-      parts.push_back(
-          {rank, numbers_of(version.copy.narrow(0, first, rows)), numbers_of(reference.narrow(0, first, rows))});
+      part(rank, version.copy.narrow(0, first, rows), reference.narrow(0, first, rows),
+           rounding.defined() ? rounding.narrow(0, first, rows) : rounding);
     }
     if (!version.shards.empty()) continue;
-    const auto values = numbers_of(version.copy), right = numbers_of(reference);
-    for (const int rank : version.ranks) parts.push_back({rank, values, right});
+    for (const int rank : version.ranks) part(rank, version.copy, reference, rounding);
   }
   return true;
 }
@@ -149,7 +153,7 @@ std::vector<std::string> reduced_again(const std::string& name, const std::vecto
 // A gradient that is a multiple of the gradient of one process.
 struct Multiple {
   std::string name;
-  double ratio;
+  GradientRatio ratio;
   at::Tensor gradient;
 };
 
@@ -159,7 +163,7 @@ std::string meaning_of(const Multiple& found, int ranks, const Reductions* reduc
                        : parts->is_bucket ? Reduced::by_ddp
                        : parts->is_mean   ? Reduced::mean
                                           : Reduced::sum;
-  return checks::meaning_of({GradientRatio::Kind::multiple, found.ratio}, ranks, reduced);
+  return checks::meaning_of(found.ratio, ranks, reduced);
 }
 
 // Any number is a multiple of any other. So the factor of a one-element gradient shows the cause only if a larger
@@ -167,7 +171,7 @@ std::string meaning_of(const Multiple& found, int ranks, const Reductions* reduc
 bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std::vector<ReducedGradient>& gradients) {
   const auto is_large = [](const at::Tensor& gradient) { return gradient.numel() > 1; };
   const auto is_alike = [&](const Multiple& other) {
-    return std::abs(other.ratio - one.ratio) <= 1e-2 * std::abs(one.ratio);
+    return std::abs(other.ratio.ratio - one.ratio.ratio) <= 1e-2 * std::abs(one.ratio.ratio);
   };
   if (is_large(one.gradient)) return true;
   if (std::ranges::any_of(gradients, [&](const auto& each) { return is_large(each.gradient); })) {
@@ -185,16 +189,18 @@ class Comparison {
   void add_unknown(const std::string& name) { group("that of a parameter that not all ranks have", name); }
   void add_missing(const std::string& name) { group("that of a parameter that the ranks do not have", name); }
 
-  void add(const ReplicaTable::Row& row, const NamedTensor& tensor, const at::Tensor& right) {
-    if (row.versions.size() > 1) return add_unlike(row, right);
+  void add(const ReplicaTable::Row& row, const NamedTensor& tensor, const Right& right) {
+    if (!are_alike(row, right)) return add_unlike(row, right);
     const auto& gradient = row.versions.front().copy;
-    const auto ratio = ratio_of(gradient, right, scale_, tolerance_);
-    if (is_comparable(gradient, right)) reduced_.push_back({numbers_of(gradient), numbers_of(right)});
+    const auto ratio = ratio_of(gradient, right.value, scale_, tolerance_, right.rounding);
+    if (is_comparable(gradient, right.value)) reduced_.push_back({numbers_of(gradient), numbers_of(right.value)});
     if (is_of_shards(row)) are_rows_ = add_parts(row, right, parts_) || are_rows_;
     if (ratio.kind == GradientRatio::Kind::equal) return;
     if (ratio.kind == GradientRatio::Kind::no_multiple) return no_multiples_.push_back(row.name);
     if (ratio.kind == GradientRatio::Kind::multiple) {
-      multiples_.push_back({row.name, ratio.ratio, gradient});
+      const auto same =
+          std::ranges::find_if(multiples_, [&](const auto& each) { return may_be_one(each.ratio, ratio); });
+      multiples_.push_back({row.name, same == multiples_.end() ? ratio : same->ratio, gradient});
     } else {
       group(checks::meaning_of(ratio, ranks()), row.name);
     }
@@ -230,8 +236,18 @@ class Comparison {
 
   void group(std::string meaning, const std::string& name) { checks::add(groups_, std::move(meaning), name); }
 
+  // Whether all ranks have the same values, but for rounding.
+  bool are_alike(const ReplicaTable::Row& row, const Right& right) const {
+    const auto& first = row.versions.front();
+    return std::ranges::all_of(row.versions, [&](const auto& each) {
+      if (&each == &first) return true;
+      if (!right.rounding.defined()) return false;
+      return ratio_of(each.copy, first.copy, scale_, tolerance_, right.rounding).kind == GradientRatio::Kind::equal;
+    });
+  }
+
   // A row of which ranks have different values.
-  void add_unlike(const ReplicaTable::Row& row, const at::Tensor& right) {
+  void add_unlike(const ReplicaTable::Row& row, const Right& right) {
     const auto [meaning, is_own_part] = unreduced(row, right, scale_, tolerance_);
     std::vector<PartOfRank> parts;
     const bool is_comparable = !is_own_part && add_parts(row, right, parts);
@@ -278,7 +294,7 @@ class Comparison {
       } else if (!no_multiples_.empty()) {
         no_multiples_.push_back(each.name);
       } else {
-        group(fmt::format("{:.6g} times as large: a single element does not tell why", each.ratio), each.name);
+        group(times_text(each.ratio) + ": a single element does not tell why", each.name);
       }
     }
   }
@@ -312,10 +328,10 @@ class Comparison {
   std::vector<int> culprits_;
 };
 
-double scale_of(const std::vector<at::Tensor>& reference) {
+double scale_of(const std::vector<Right>& reference) {
   double scale = 0;
   for (const auto& each : reference) {
-    if (each.defined()) scale = std::max(scale, plain(each).norm().item<double>());
+    if (each.value.defined()) scale = std::max(scale, plain(each.value).norm().item<double>());
   }
   return scale;
 }
@@ -330,8 +346,8 @@ ModelState gradients_of(const ModelState& parameters) {
   return gradients;
 }
 
-std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
-                                            const std::function<at::Tensor()>& loss) {
+std::vector<Right> reference_gradients(const ModelState& state, at::Generator generator,
+                                       const std::function<at::Tensor()>& loss) {
   const Untouched untouched(state, std::move(generator));
   const operators::UnseenOperators unseen;
   const at::AutoGradMode with_grad(true);
@@ -347,12 +363,15 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
         "element, computed from the model's parameters");
   }
   if (parameters.empty()) return {};
-  return torch::autograd::grad({value}, parameters, /*grad_outputs=*/{}, /*retain_graph=*/false, /*create_graph=*/false,
-                               /*allow_unused=*/true);
+  const auto gradients = torch::autograd::grad({value}, parameters, /*grad_outputs=*/{}, /*retain_graph=*/false,
+                                               /*create_graph=*/false, /*allow_unused=*/true);
+  std::vector<Right> all;
+  for (const auto& gradient : gradients) all.push_back({gradient});
+  return all;
 }
 
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
-                                     const std::vector<at::Tensor>& reference, double tolerance,
+                                     const std::vector<Right>& reference, double tolerance,
                                      const Reductions* reductions) {
   Comparison comparison(round, scale_of(reference), tolerance, reductions);
   const auto& wanted = own.tensors();

@@ -38,6 +38,12 @@ struct ShownStep {
   double tolerance = 0;
 };
 
+// What one process has.
+struct Right {
+  at::Tensor value;
+  at::Tensor rounding = {};  // for each element, by how much rounding alone may change it; undefined: by nothing
+};
+
 using StepRound = Round<ShownStep>;
 using GradientsRound = Round<ShownGradients>;
 
@@ -50,13 +56,13 @@ ModelState gradients_of(const ModelState& parameters);
 
 // The gradients of `loss()` in one process, in the order of the parameters. Restores buffers and the generator
 // afterwards. Throws std::invalid_argument if `loss` does not return one number that is computed from the parameters.
-std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
-                                            const std::function<at::Tensor()>& loss);
+std::vector<Right> reference_gradients(const ModelState& state, at::Generator generator,
+                                       const std::function<at::Tensor()>& loss);
 
 // Compares the ranks' gradients with those of one process. `reference` is in the order of `own`, the gradients of the
 // last rank to arrive. Returns nullopt if all agree within the tolerance. `reductions`: null if not recorded.
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& own,
-                                     const std::vector<at::Tensor>& reference, double tolerance,
+                                     const std::vector<Right>& reference, double tolerance,
                                      const Reductions* reductions);
 
 // Makes the step of one process. Restores the generator afterwards.

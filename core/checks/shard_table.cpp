@@ -84,20 +84,30 @@ void ShardTable::add_to(ReplicaTable& table, at::Tensor Shard::* which) const {
 std::optional<RanksThatDiffer> ranks_that_differ(const std::vector<PartOfRank>& all, bool are_rows, double scale,
                                                  double tolerance) {
   constexpr const char* kNoMultiple = "no multiple of what one process computes";
-  std::map<int, std::vector<at::Tensor>> gradients, references;
+  struct All {
+    std::vector<at::Tensor> values, references, roundings;
+  };
+  std::map<int, All> of_ranks;
   for (const auto& each : all) {
-    gradients[each.rank].push_back(each.values);
-    references[each.rank].push_back(each.reference);
+    auto& parts = of_ranks[each.rank];
+    parts.values.push_back(each.values);
+    parts.references.push_back(each.reference);
+    if (each.rounding.defined()) parts.roundings.push_back(each.rounding);
   }
   std::vector<int> right, wrong;
   std::map<std::string, std::vector<int>> sides;
-  for (const auto& [rank, parts] : gradients) {
-    const auto gradient = at::cat(parts);
-    const auto ratio = ratio_of(gradient, at::cat(references.at(rank)), scale, tolerance);
-    (ratio.kind == GradientRatio::Kind::equal ? right : wrong).push_back(rank);
-    if (ratio.kind == GradientRatio::Kind::equal) continue;
-    const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple && gradient.numel() > 1;
-    sides[is_multiple ? fmt::format("{:.6g} times as large", ratio.ratio) : kNoMultiple].push_back(rank);
+  for (const auto& [rank, parts] : of_ranks) {
+    const auto values = at::cat(parts.values);
+    const auto rounding = parts.roundings.empty() ? at::Tensor() : at::cat(parts.roundings);
+    const auto ratio = ratio_of(values, at::cat(parts.references), scale, tolerance, rounding);
+    const bool is_right = ratio.kind == GradientRatio::Kind::equal;
+    (is_right ? right : wrong).push_back(rank);
+    if (is_right) continue;
+    const bool is_multiple = ratio.kind == GradientRatio::Kind::multiple && values.numel() > 1;
+    sides[ratio.kind == GradientRatio::Kind::missing ? "zero or missing"
+          : is_multiple                              ? times_text(ratio)
+                                                     : kNoMultiple]
+        .push_back(rank);
   }
   if (sides.empty()) return std::nullopt;
   if (right.empty() && (sides.size() == 1 || sides.contains(kNoMultiple))) return RanksThatDiffer{wrong, ""};

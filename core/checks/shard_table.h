@@ -48,10 +48,11 @@ class ShardTable {
   std::vector<Whole> wholes_;  // in the order of the first state that was added
 };
 
-// What a rank has of a gradient, its rows or all of it, and what is right there. Both as numbers_of().
+// What a rank has of a gradient, its rows or all of it, and what is right there. Both as numbers_of(); the rounding as
+// numbers_of_bounds().
 struct PartOfRank {
   int rank;
-  at::Tensor values, reference;
+  at::Tensor values, reference, rounding;
 };
 
 struct RanksThatDiffer {

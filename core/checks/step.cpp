@@ -5,6 +5,7 @@
 
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <rehearse_internal/checks/rank_remarks.h>
@@ -19,35 +20,41 @@ double largest_in(const at::Tensor& tensor) {
   return tensor.defined() && tensor.numel() > 0 ? wide(tensor).abs().max().item<double>() : 0;
 }
 
-// Decides which differences between the ranks' step and that of one process rounding explains.
+// What rounding may do to the ranks' step and to that of one process.
 struct Judge {
   double tolerance = 0;
   double steepest = 0;   // the largest element of the reference's gradients
   bool moves = false;    // the reference has changed
   bool is_seen = false;  // some element has changed by more than its rounding
 
-  // The change from part.before to `value`. An element counts as equal to the reference if rounding explains the
-  // difference: an optimizer rounds a parameter up to four times in a step. If a gradient is only the rounding error of
-  // terms that cancel, an optimizer such as Adam makes a full step of it.
-  at::Tensor change(const ReferencePart& part, const at::Tensor& value) {
-    if (value.sizes() != part.before.sizes()) return value;
-    const auto before = wide(part.before), after = wide(value), change = after - before;
-    const auto type = c10::toRealValueType(value.scalar_type());
+  // Puts the changes from part.before in the place of the values. An optimizer rounds a parameter up to four times in a
+  // step. If a gradient is only the rounding error of terms that cancel, an optimizer such as Adam makes a full step of
+  // it: such elements are not compared.
+  at::Tensor rounding_of(const ReferencePart& part, const std::vector<at::Tensor*>& values) {
+    const auto before = wide(part.before);
+    auto largest = at::maximum(before.abs(), (before + part.change).abs());
+    const double longest = largest_in(part.change);
+    auto is_noise = at::zeros(before.sizes(), at::kBool);
+    const auto type = c10::toRealValueType(part.before.scalar_type());
     const double epsilon = std::ldexp(1, type == at::kDouble  ? -52
                                          : type == at::kFloat ? -23
                                          : type == at::kHalf  ? -10
                                                               : -7);
-    const auto rounding = at::maximum(before.abs(), after.abs()) * (4 * epsilon);
-    const double longest = largest_in(part.change);
-    moves = moves || longest > 0;
-    is_seen = is_seen || part.change.abs().gt(rounding).any().item<bool>();
-    auto same = (change - part.change).abs().le(rounding);
     if (part.gradient.defined()) {
       const auto noise = std::max(16 * epsilon, 1e-2 * tolerance) * steepest;
-      const auto is_long = part.change.abs().gt(1e-3 * longest).logical_and(change.abs().le(2 * longest));
-      same = same.logical_or(wide(part.gradient).abs().le(noise).logical_and(is_long));
+      is_noise = wide(part.gradient).abs().le(noise).logical_and(part.change.abs().gt(1e-3 * longest));
     }
-    return at::where(same, part.change, change).to(value.scalar_type());
+    for (auto* const value : values) {
+      if (value->sizes() != before.sizes()) continue;
+      const auto after = wide(*value), change = after - before;
+      largest = at::maximum(largest, after.abs());
+      is_noise = is_noise.logical_and(change.abs().le(2 * longest));
+      *value = change.to(value->scalar_type());
+    }
+    const auto rounding = largest * (4 * epsilon);
+    moves = moves || longest > 0;
+    is_seen = is_seen || part.change.abs().gt(rounding).any().item<bool>();
+    return at::where(is_noise, 1e9 * longest, rounding);
   }
 };
 
@@ -68,14 +75,15 @@ std::optional<StateFinding> evaluate(const StepRound& round) {
   Judge judge{shown.tolerance};
   for (const auto& part : shown.reference) judge.steepest = std::max(judge.steepest, largest_in(part.gradient));
   std::vector<NamedTensor> names;
-  std::vector<at::Tensor> reference;
+  std::vector<Right> reference;
   for (const auto& part : shown.reference) {
-    names.push_back({part.name, {}});
-    reference.push_back(part.change.to(part.before.scalar_type()));
+    std::vector<at::Tensor*> values;
     for (auto& row : rows) {
       if (row.name != part.name) continue;
-      for (auto& version : row.versions) version.copy = judge.change(part, version.copy);
+      for (auto& version : row.versions) values.push_back(&version.copy);
     }
+    names.push_back({part.name, {}});
+    reference.push_back({part.change.to(part.before.scalar_type()), judge.rounding_of(part, values)});
   }
   if (auto* const remarks = rank_remarks(); remarks != nullptr && judge.moves && !judge.is_seen) {
     remarks->remark(round.of.front(), fmt::format("check \"{}\" sees nothing of a step that is smaller than four "

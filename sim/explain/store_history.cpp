@@ -39,6 +39,11 @@ class StoreHistory final : public StoreInterceptor {
   void before(const StoreCall& call) override;
   void after(const StoreCall& call) override;
 
+  // Call it at the end: the others are lost by a fault.
+  void keep_only(const fakes::StoreState& keys) {
+    for (auto& [key, change] : changes_) change.is_there = !change.is_deletion && keys.has(key);
+  }
+
   // Possible causes of the failure, at most three, each with the ranks that it concerns. Must not run in a fiber,
   // because finding source lines takes locks.
   // For ranks in `mismatched` only what the store answered: they wait for keys because their calls did not match.
@@ -53,6 +58,7 @@ class StoreHistory final : public StoreInterceptor {
     Value value;
     bool is_deletion = false;
     std::uint64_t number = 0;
+    bool is_there = true;
   };
   struct Answer {
     std::string key;  // the first of the keys in the call
@@ -96,7 +102,7 @@ std::size_t likeness(const std::string& a, const std::string& b) {
 std::string readable(std::string_view value) {
   constexpr std::size_t kLong = 32;
   const bool is_text = std::ranges::all_of(value, [](char each) { return each >= ' ' && each <= '~'; });
-  if (!is_text || value.size() > kLong) return fmt::format("{} bytes", value.size());
+  if (!is_text || value.size() > kLong) return fmt::format("{} byte{}", value.size(), value.size() == 1 ? "" : "s");
   return std::string(value);
 }
 
@@ -125,7 +131,7 @@ void StoreHistory::may_have_changed(const std::string& key, Value value) {
 const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std::uint64_t since, int but_by) const {
   const auto last = changes_.find(key);
   const auto by_rank = set_.find(key);
-  if (by_rank == set_.end() || last->second.is_deletion) return nullptr;
+  if (by_rank == set_.end() || !last->second.is_there) return nullptr;
   const Change* first = nullptr;
   for (const auto& [rank, change] : by_rank->second) {
     if (rank == but_by || change.number < since) continue;
@@ -139,7 +145,7 @@ const std::string* StoreHistory::nearest(const std::string& key, double likeness
   const std::string* best = nullptr;
   std::size_t most = 0;
   for (const auto& [name, change] : changes_) {
-    const auto alike = change.is_deletion ? 0 : likeness(name, key);
+    const auto alike = change.is_there ? likeness(name, key) : 0;
     if (static_cast<double>(alike) < likeness_least * static_cast<double>(key.size()) || alike <= most) continue;
     most = alike;
     best = &name;
@@ -243,6 +249,7 @@ class HistoryLayer final : public Layer {
       for (const auto* const side : {&mismatch.first, &mismatch.second})
         mismatched.insert(side->alike.begin(), side->alike.end());
     }
+    history_->keep_only(keys_);
     StoreHistory::RanksAndKeys polled;
     const auto until = record.outcome.time_of_last_waits();
     for (const auto& [fiber, polls] : keys_.polls()) {

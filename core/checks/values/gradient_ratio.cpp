@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
+#include <ATen/ops/where.h>
 #include <fmt/format.h>
 
 #include <rehearse_internal/checks/non_finite.h>
@@ -50,7 +52,13 @@ at::Tensor numbers_of(const at::Tensor& tensor) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
 }
 
-GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance) {
+at::Tensor numbers_of_bounds(const at::Tensor& bounds, const at::Tensor& tensor) {
+  if (!bounds.defined()) return bounds;
+  return (tensor.is_complex() ? at::stack({bounds, bounds}, -1) : bounds).flatten();
+}
+
+GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance,
+                       const at::Tensor& rounding) {
   using Kind = GradientRatio::Kind;
   const bool there = gradient.defined(), wanted = reference.defined();
   if (!there && !wanted) return {};
@@ -60,16 +68,41 @@ GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, 
   }
   if (tolerance == 0) tolerance = tolerance_of((there ? gradient : reference).scalar_type());
   const auto g = there ? numbers_of(gradient) : at::Tensor(), r = wanted ? numbers_of(reference) : at::Tensor();
-  const double g_norm = there ? norm_of(g) : 0, r_norm = wanted ? norm_of(r) : 0;
+  const auto bounds = numbers_of_bounds(rounding, there ? gradient : reference);
+  const auto beyond_rounding = [&](const at::Tensor& numbers, double times = 1) {
+    return norm_of(bounds.defined() ? at::where(numbers.abs().le(bounds * times), 0, numbers) : numbers);
+  };
+  const double g_norm = there ? beyond_rounding(g) : 0, r_norm = wanted ? norm_of(r) : 0;
   // If terms cancel, rounding errors of the terms remain.
   const double nothing = 1e-3 * tolerance * scale;
   if (g_norm <= nothing && r_norm <= nothing) return {};
+  if (there && wanted && beyond_rounding(g - r) <= tolerance * r_norm) return {};
   if (r_norm <= nothing) return {Kind::unexpected, 0};
   if (g_norm <= nothing) return {Kind::missing, 0};
-  if (norm_of(g - r) <= tolerance * r_norm) return {};
-  const double ratio = g.dot(r).item<double>() / (r_norm * r_norm);
-  if (norm_of(g - r * ratio) > tolerance * g_norm) return {Kind::no_multiple, 0};
-  return {Kind::multiple, ratio};
+  // Numbers that rounding may change a lot say little about the ratio.
+  auto weighted = r;
+  if (bounds.defined()) {
+    const double usual = tolerance * r_norm / std::sqrt(static_cast<double>(r.numel()));
+    weighted = r / (bounds / usual + 1).square();
+  }
+  const double square = weighted.dot(r).item<double>(), ratio = weighted.dot(g).item<double>() / square;
+  const double times = std::max(1.0, std::abs(ratio));
+  if (beyond_rounding(g - r * ratio, times) > tolerance * norm_of(g)) return {Kind::no_multiple, 0};
+  const double by_rounding = bounds.defined() ? norm_of(weighted * bounds) * times / square : 0;
+  return {Kind::multiple, ratio, tolerance + by_rounding / std::abs(ratio)};
+}
+
+bool may_be_one(const GradientRatio& a, const GradientRatio& b) {
+  return a.kind == b.kind && std::abs(a.ratio - b.ratio) <= (a.error + b.error) * std::abs(a.ratio);
+}
+
+std::string times_text(const GradientRatio& found) {
+  const double whole = std::round(found.ratio), part = std::round(1 / found.ratio);
+  const auto is_near = [&](double value) { return std::abs(found.ratio - value) <= found.error * std::abs(value); };
+  if (whole != 0 && is_near(whole)) return fmt::format("{:.6g} times as large", whole);
+  if (part != 0 && is_near(1 / part)) return fmt::format("{:.6g} times as large", 1 / part);
+  const int digits = found.error < 1e-5 ? 6 : found.error < 1e-3 ? 4 : 3;
+  return fmt::format("{:.{}g} times as large", found.ratio, digits);
 }
 
 std::string meaning_of(const GradientRatio& found, int ranks, Reduced reduced) {
@@ -91,7 +124,7 @@ std::string meaning_of(const GradientRatio& found, int ranks, Reduced reduced) {
       break;
   }
   const double n = ranks, ratio = found.ratio;
-  const auto value = fmt::format("{:.6g} times as large", ratio);
+  const auto value = times_text(found);
   if (ranks > 1 && near(ratio, 1 / n))
     return value +
            " (= 1 / number of ranks): averaged twice (a loss divided by the number of ranks, and a reduction that "

@@ -52,11 +52,12 @@ std::string title_of(const Write& write) {
   return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
 }
 
+// Ranks that make no change have the place of the change that they leave out.
 std::map<int, Place> places_of(const std::vector<WriteSide>& sides) {
   std::map<int, Place> places;
+  const auto& some = *std::ranges::find_if(sides, [](const WriteSide& side) { return side.write != nullptr; });
   for (const auto& side : sides) {
-    for (const int rank : side.write != nullptr ? side.ranks : std::vector<int>())
-      places[rank] = side.write->where.place();
+    for (const int rank : side.ranks) places[rank] = (side.write != nullptr ? side : some).write->where.place();
   }
   return places;
 }

@@ -324,13 +324,26 @@ const comm::PendingOperation* other_receive(const comm::PendingOperation& send,
 // "with tag 7 on group ..."; empty for tag 0.
 std::string_view tag_in(std::string_view call) { return call.substr(std::min(call.find("with tag "), call.size())); }
 
-// True if the receiver merely waits for another sender, which crashed or is held up by something else than other ranks.
-// Then it might have received this send next.
+// Whether `from` waits for `to`, or for a rank that waits for it, and so on.
+bool leads_to(int from, int to, const RankOutcomes& ends) {
+  std::set<int> seen{from};
+  std::vector<int> to_see{from};
+  while (!to_see.empty()) {
+    const RankLine& line = ends.line_of(to_see.back());
+    to_see.pop_back();
+    for (const int next : line.waits_for.empty() ? line.gave_up_on : line.waits_for) {
+      if (next == to) return true;
+      if (seen.insert(next).second) to_see.push_back(next);
+    }
+  }
+  return false;
+}
+
+// True if the receiver merely waits for another sender, which has not ended and which something else holds up. Then it
+// might have received this send next.
 bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
   return receive != nullptr && std::ranges::any_of(receive->waits_for, [&](int rank) {
-           const RankLine& line = ends.line_of(rank);
-           return line.state == RankOutcome::crashed || line.state == RankOutcome::stopped ||
-                  (line.state == RankOutcome::blocked && line.waits_for.empty());
+           return ends.line_of(rank).state != RankOutcome::returned && !leads_to(rank, receive->rank, ends);
          });
 }
 
@@ -367,6 +380,9 @@ CauseText send_awaited_elsewhere(const std::vector<comm::PendingOperation>& pend
     };
     const auto elsewhere = std::ranges::find_if(pending, awaits_it);
     if (elsewhere == pending.end() || other_receive(send, pending) != nullptr) continue;
+    // A rank that is itself in a send may receive next.
+    const auto sends = [&](int rank) { return ends.line_of(rank).doing.starts_with("send "); };
+    if (std::ranges::all_of(send.waits_for, sends)) continue;
     const auto place = ends.place_of(send);
     return {fmt::format("; rank {} receives from rank {}{}, while rank {} sends to {}{}", elsewhere->rank, send.rank,
                         ends.place_of(*elsewhere).at(), send.rank, describe_ranks(send.waits_for), place.at()),

@@ -34,8 +34,11 @@ std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
 
 // The error with which calls end, as a failure, if a destructor failed while that error unwound the stack.
 std::optional<exec::RankFailure> error_before_the_end(const exec::RankFailure& failure) {
-  const auto is_of_calls = [](const exec::RankFailure& each) { return is_timeout(each) || is_a<MismatchError>(each); };
-  if (!failure.unwinding || is_of_calls(failure)) return std::nullopt;
+  const auto is_of_calls = [](const exec::RankFailure& each) {
+    return is_timeout(each) || is_a<MismatchError>(each) || is_a<CommError>(each);
+  };
+  const bool is_of_wait = is_timeout(failure) || is_a<MismatchError>(failure);
+  if (!failure.unwinding || is_of_wait) return std::nullopt;
   exec::RankFailure before = failure;
   before.error = failure.unwinding->error;
   before.what = failure.unwinding->what;

@@ -120,6 +120,9 @@ TEST(Replicas, AStepLeftOut_IsNamed) {
             "at [0]: 1, not 2)");
   EXPECT_TRUE(is_said(report, "first operation that differs: ranks 0,2-3: aten::add_ on \"w\" at replicas_test.cpp:"));
   EXPECT_NE(details_of(report).back().find("; rank 1 makes no further change"), std::string::npos);
+  // The place of the culprit is the line that it left out.
+  const auto& where = report.findings.at(0).where;
+  EXPECT_NE(details_of(report).back().find("on \"w\" at " + where.text + ";"), std::string::npos) << where.text;
 }
 
 TEST(Replicas, AnotherLearningRate_IsNamed) {

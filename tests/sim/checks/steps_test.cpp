@@ -54,18 +54,20 @@ struct Twins {
 
 at::Tensor loss_of(torch::nn::Sequential& net, const at::Tensor& batch) { return net->forward(batch).pow(2).mean(); }
 
-// One step with gradients that `reduce` combines by hand.
+// One step with gradients that `reduce` combines by hand. The rate of a rank is a factor of `of_all`.
 Report with(
     const std::function<void(RankContext&, at::Tensor& gradient)>& reduce,
-    const std::function<double(int rank)>& rate = [](int) { return 0.1; }) {
+    const std::function<double(int rank)>& rate = [](int) { return 1; }, at::ScalarType type = at::kDouble,
+    double of_all = 0.1) {
   return run([&](RankContext& ctx) {
-    Twins twins;
-    torch::optim::SGD optimizer(twins.net->parameters(), rate(ctx.rank())), of_one(twins.one->parameters(), 0.1);
-    loss_of(twins.net, part_of(ctx.rank())).backward();
+    Twins twins(type);
+    torch::optim::SGD optimizer(twins.net->parameters(), rate(ctx.rank()) * of_all);
+    torch::optim::SGD of_one(twins.one->parameters(), of_all);
+    loss_of(twins.net, part_of(ctx.rank()).to(type)).backward();
     for (auto& parameter : twins.net->parameters()) reduce(ctx, parameter.mutable_grad());
-    optimizer.step();
+    if (rate(ctx.rank()) != 0) optimizer.step();
     ctx.check_step(twins.net, twins.one, [&] {
-      loss_of(twins.one, all_parts(ctx.size())).backward();
+      loss_of(twins.one, all_parts(ctx.size()).to(type)).backward();
       of_one.step();
     });
   });
@@ -163,16 +165,21 @@ void mean_by_hand(RankContext& ctx, at::Tensor& gradient) {
   ctx.group().allreduce(gradient, c10d::ReduceOp::AVG)->wait();
 }
 
+void add_up(RankContext& ctx, at::Tensor& gradient) { ctx.group().allreduce(gradient)->wait(); }
+
 TEST(Steps, WithAMeanByHand_AreRight) {
   EXPECT_EQ(with(mean_by_hand).verdict, Verdict::ok);
-  EXPECT_EQ(with(mean_by_hand, [](int) { return 0.05; }).headline,
+  EXPECT_EQ(with(mean_by_hand, [](int) { return 0.5; }).headline,
             in_steps("all 4 steps are 0.5 times as large: divided by 2 once too often"));
 }
 
 TEST(Steps, WithASum_AreNTimesAsLarge) {
-  const auto report = with([](RankContext& ctx, at::Tensor& gradient) { ctx.group().allreduce(gradient)->wait(); });
-  EXPECT_EQ(report.headline, in_steps("all 4 steps are 4 times as large (= number of ranks): a sum over the ranks, or "
-                                      "over a batch of 4, where the mean is meant"));
+  EXPECT_EQ(with(add_up).headline, in_steps("all 4 steps are 4 times as large (= number of ranks): a sum over the "
+                                            "ranks, or over a batch of 4, where the mean is meant"));
+  // Ranks that differ by less than a rounding make no difference.
+  const auto report = with(add_up, [](int rank) { return 1 + 4e-16 * rank; });
+  EXPECT_EQ(report.headline, with(add_up).headline);
+  EXPECT_TRUE(report.findings.at(0).details.empty()) << sim::to_text(report);
 }
 
 // The wrong ranks are those whose step is not that of one process, even if they are most, or if the mean is right.
@@ -182,10 +189,24 @@ TEST(Steps, OfRanksWithAnotherRate_BlameThese) {
     EXPECT_EQ(report.headline, in_steps("all 4 steps are right on " + what));
     EXPECT_EQ(report.findings.at(0).ranks, ranks);
   };
-  expect_blame({0.2, 0.1, 0.2, 0.2}, "rank 1, but those of ranks 0,2-3 are 2 times as large", {0, 2, 3});
-  expect_blame({0.1, 0.1, 0.1002, 0.1}, "ranks 0-1,3, but those of rank 2 are 1.002 times as large", {2});
+  expect_blame({2, 1, 2, 2}, "rank 1, but those of ranks 0,2-3 are 2 times as large", {0, 2, 3});
+  expect_blame({1, 1, 1.002, 1}, "ranks 0-1,3, but those of rank 2 are 1.002 times as large", {2});
   const std::string lower = "ranks 0,3, but those of rank 1 are 0.5 times as large, ";
-  expect_blame({0.1, 0.05, 0.15, 0.1}, lower + "those of rank 2 are 1.5 times as large", {1, 2});
+  expect_blame({1, 0.5, 1.5, 1}, lower + "those of rank 2 are 1.5 times as large", {1, 2});
+  expect_blame({1, 1, 0, 1}, "ranks 0-1,3, but those of rank 2 are zero or missing", {2});
+}
+
+// The smaller the step, the more of it is rounding.
+TEST(Steps, InShortTypesAtAnyRate_HaveTheSameFactor) {
+  for (const double rate : {0.1, 1e-2, 1e-3, 1e-4, 1e-5}) {
+    const auto sum = with(add_up, [](int) { return 1; }, at::kFloat, rate);
+    EXPECT_THAT(sum.headline, testing::StartsWith(in_steps("all 4 steps are 4 times as large"))) << rate;
+    const auto of_one = with(mean_by_hand, [](int rank) { return rank == 2 ? 2 : 1; }, at::kFloat, rate);
+    EXPECT_EQ(of_one.headline,
+              in_steps("all 4 steps are right on ranks 0-1,3, but those of rank 2 are 2 times as large"))
+        << rate;
+    EXPECT_EQ(with(mean_by_hand, [](int) { return 1; }, at::kFloat, rate).verdict, Verdict::ok) << rate;
+  }
 }
 
 TEST(Steps, WithoutAReduction_AreNamed) {

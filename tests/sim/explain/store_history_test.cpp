@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/sim/fault.h>
 #include <rehearse/sim/world.h>
 
 // Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
@@ -75,6 +76,17 @@ TEST(StoreHistory, KeysThatAreNotAlike_AreNotShown) {
     if (ctx.rank() == 0) ctx.store()->set("saved", "yes");
     if (ctx.rank() == 1) ctx.store()->wait({"stop serving"});
   });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+// The line of the fault tells.
+TEST(StoreHistory, AKeyThatAFaultLost_IsNotThere) {
+  const auto report =
+      World({.ranks = 2, .faults = {parse_fault("lose_key key=epoch-0/data")}}).run([](RankContext& ctx) {
+        if (ctx.rank() == 0) ctx.store()->set("epoch-0/data", "1");
+        if (ctx.rank() == 1) ctx.store()->wait({"epoch_0/data"});
+      });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(report.remarks, IsEmpty());
 }

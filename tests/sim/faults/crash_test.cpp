@@ -10,6 +10,8 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include <ATen/ops/ones.h>
+
 #include "faulty_world.h"
 
 namespace rehearse::test {
@@ -110,6 +112,21 @@ TEST(Crash, Disconnect_Uncaught_IsARankThatFailed) {
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
   EXPECT_NE(report.headline.find(R"(allreduce #12 on group "world" failed: rank 3 closed the connection)"),
             std::string::npos)
+      << report.headline;
+}
+
+// The destructor's call fails, too.
+TEST(Crash, DisconnectWithADestructorThatCalls_NamesTheFirstCallThatFailed) {
+  struct Farewell {
+    RankContext& ctx;
+    ~Farewell() noexcept(false) { ctx.group().barrier()->wait(); }
+  };
+  const auto report = run({"crash rank=2 call=allreduce#1 peers=disconnect"}, [](RankContext& ctx) {
+    const Farewell farewell{ctx};
+    ctx.group().allreduce(at::ones({3}))->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_EQ(report.headline.find("rank 0: allreduce #1 on group \"world\" failed: rank 2 closed the connection"), 0u)
       << report.headline;
 }
 

@@ -208,6 +208,27 @@ TEST(FirstCases, ReceiveFromAWrongPeer_BlamesOnlyTheEndsOfTheStraySend) {
   EXPECT_EQ(sim::culprits_of(report), std::vector{2});
 }
 
+// Ranks 2 and 3 both send first. Rank 1 waits for one of them in its right order, so it and rank 0 have made no
+// mistake.
+TEST(FirstCases, SendsThatMeet_AreTheCycle_WhoeverWaitsForItsRanks) {
+  for (const int awaited : {2, 3}) {
+    const auto report = World({.ranks = 4}).run([awaited](RankContext& ctx) {
+      const int rank = ctx.rank();
+      auto value = at::ones({4}), received = at::zeros({4});
+      if (rank == 0) ctx.group().send(value, 1)->wait();
+      if (rank == 1) ctx.group().recv(received, awaited)->wait();
+      if (rank == 1) ctx.group().recv(received, 0)->wait();
+      if (rank >= 2) ctx.group().send(value, 5 - rank)->wait();
+      if (rank >= 2) ctx.group().recv(received, 5 - rank)->wait();
+      if (rank == awaited) ctx.group().send(value, 1)->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline, MatchesRegex("ranks 2 -> 3 -> 2 wait for each other: rank 2 in send #1 to rank 3 .*"));
+    EXPECT_THAT(report.headline, testing::Not(testing::HasSubstr("receives from")));
+    EXPECT_EQ(sim::culprits_of(report), (std::vector{2, 3})) << awaited;
+  }
+}
+
 // The rank's thread waits for a key that the exception keeps the rank from setting. The exception leaves the rank after
 // the timeout, beside the timeouts of the others, whichever comes first.
 TEST(FirstCases, ExceptionWhoseDestructorsHang_IsTheSameDeadlockOnAllSeeds) {
