@@ -16,6 +16,7 @@
 
 #include "report/diagnosis/headline_parts.h"
 #include "report/ranks/rank_outcomes.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::sim {
 namespace {
@@ -331,7 +332,7 @@ bool leads_to(int from, int to, const RankOutcomes& ends) {
   while (!to_see.empty()) {
     const RankLine& line = ends.line_of(to_see.back());
     to_see.pop_back();
-    for (const int next : line.waits_for.empty() ? line.gave_up_on : line.waits_for) {
+    for (const int next : awaited_by(line)) {
       if (next == to) return true;
       if (seen.insert(next).second) to_see.push_back(next);
     }
@@ -339,11 +340,14 @@ bool leads_to(int from, int to, const RankOutcomes& ends) {
   return false;
 }
 
-// True if the receiver merely waits for another sender, which has not ended and which something else holds up. Then it
-// might have received this send next.
+// True if the receiver merely waits for another sender, which crashed, or which something else than the receiver holds
+// up. Then it might have received this send next.
 bool may_come_next(const comm::PendingOperation* receive, const RankOutcomes& ends) {
   return receive != nullptr && std::ranges::any_of(receive->waits_for, [&](int rank) {
-           return ends.line_of(rank).state != RankOutcome::returned && !leads_to(rank, receive->rank, ends);
+           const RankLine& line = ends.line_of(rank);
+           if (!awaited_by(line).empty()) return !leads_to(rank, receive->rank, ends);
+           return line.state == RankOutcome::crashed || line.state == RankOutcome::stopped ||
+                  line.state == RankOutcome::blocked;
          });
 }
 

@@ -35,10 +35,6 @@ std::string call_in(const std::string& doing) {
   return doing.substr(0, std::min(doing.find(": "), doing.find(" (")));
 }
 
-const std::vector<int>& awaited_by(const RankLine& line) {
-  return line.waits_for.empty() ? line.gave_up_on : line.waits_for;
-}
-
 std::vector<int> sorted(const std::set<int>& ranks) { return {ranks.begin(), ranks.end()}; }
 
 std::vector<int> of_difference(const Difference& difference) {
@@ -167,6 +163,10 @@ std::vector<int> of_standstill(const Report& report) {
 }
 
 }  // namespace
+
+const std::vector<int>& awaited_by(const RankLine& line) {
+  return line.waits_for.empty() ? line.gave_up_on : line.waits_for;
+}
 
 // This compares texts, because c10d passes on no exception type by which gloo or NCCL tells a lost connection.
 bool failed_by_others(const RankLine& line) {

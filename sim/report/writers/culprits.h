@@ -25,6 +25,9 @@ std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines);
 // Ranks that came to a call after others had given up waiting for them; ascending.
 std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 
+// The ranks for which the rank waits, or waited when its call timed out; empty: none, or unknown.
+const std::vector<int>& awaited_by(const RankLine& line);
+
 // True if the rank failed because of other ranks: while it waited for them, or by an error of the connection to them.
 bool failed_by_others(const RankLine& line);
 
@@ -39,9 +42,9 @@ bool failed_by_others(const RankLine& line);
 // - For a transfer that planned faults held up: the ranks whose data moved later. For another transfer that took too
 //   long: the rank in the headline.
 // - For other waits: the ranks to which all waits lead, or those that wait for ended ranks if they are fewer. If ranks
-// wait for each other in a ring: the ranks that are not
-//   in the call in which more than half of the ring waits; if there is no such call, or if all ranks are in it, the
-//   whole ring. If some ranks compile while others do not: the smaller side.
+//   wait for each other in a ring: those at the ends of a send that its receiver does not receive; without one, the
+//   ranks that are not in the call in which more than half of the ring waits; if there is no such call, or if all ranks
+//   are in it, the whole ring. If some ranks compile while others do not: the smaller side.
 // - For dumps: DumpFacts::culprits.
 std::vector<int> culprits_of(const Report& report);
 

@@ -95,7 +95,7 @@ const BoundCase kCases[] = {
     {"roll", [](const at::Tensor& x, const SymInt& n, const SymInt&) { return at::roll_symint(x, n, 0); }},
     {"repeat_interleave",
      [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.repeat_interleave_symint(n, 0); },
-     libtorch::Minors{.since = 15}.contain(libtorch::kMinor)},
+     libtorch::Minors{.since = 12}.contain(libtorch::kMinor)},
     {"a factor", [](const at::Tensor& x, const SymInt& n, const SymInt& m) { return x * at::Scalar(n * 3 - m); }},
     {"a size below it",
      [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.expand_symint({n - 1, kRows, 3}); }},
