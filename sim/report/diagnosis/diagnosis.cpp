@@ -83,9 +83,8 @@ class VerdictFinder {
   }
 
   void found_at_fault(std::string headline, const std::vector<int>& ranks) {
-    CauseText told{std::move(headline)};
-    if (!ranks.empty()) told.causes.push_back({Cause::Kind::found_at_fault, ranks});
-    set(Verdict::check_failed, std::move(told));
+    set(Verdict::check_failed, {std::move(headline)});
+    if (!ranks.empty()) diagnosis_.headline.causes.push_back({Cause::Kind::found_at_fault, ranks});
   }
 
   void interrupted() {
@@ -254,22 +253,26 @@ class VerdictFinder {
     set(verdict, std::move(told));
   }
 
-  // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
-  // timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
-  void standstill() {
+  Standstill standstill_of(const std::vector<exec::BlockedFiber>& fibers) const {
     Standstill all(options_.ranks, record_.crashed);
-    for (const auto& fiber : outcome().last_waits()) {
+    for (const auto& fiber : fibers) {
       all.add(fiber, ends_.place_of(fiber));
       if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
     }
-    auto diagnosis = all.diagnose();
+    return all;
+  }
+
+  // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
+  // timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
+  void standstill() {
+    auto diagnosis = standstill_of(outcome().last_waits()).diagnose();
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
     if (diagnosis.headline.text.empty()) diagnosis.headline.text = outcome().stop_reason;
     auto told = unmatched_send(record_.pending, ends_);
     told += diagnosis.headline;
     if (record_.crashed.empty()) told += send_awaited_elsewhere(record_.pending, ends_);
-    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(told));
+    const bool polls = diagnosis.polled || outcome().ending == exec::Ending::livelock;
+    set(polls ? Verdict::livelock : Verdict::deadlock, std::move(told));
   }
 
   CauseText failed(const exec::RankFailure& failure) const {
@@ -286,12 +289,8 @@ class VerdictFinder {
   // have returned or crashed, or form a ring, more time would not have helped: a deadlock. Otherwise it was a timeout,
   // and the headline says in the past tense what the culprits were doing when the timeout fired.
   void timed_out(const exec::RankFailure& failure) {
-    Standstill all(options_.ranks, record_.crashed);
+    Standstill all = standstill_of(outcome().blocked);
     bool missing_ranks = false;
-    for (const auto& fiber : outcome().blocked) {
-      all.add(fiber, ends_.place_of(fiber));
-      if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
-    }
     for (const auto& failed : failures_) {
       const auto* const wait = wait_behind(failed);
       if (wait == nullptr || wait->waits_for.empty()) continue;

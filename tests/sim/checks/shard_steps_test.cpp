@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if ranks hold rows of a tensor, check_step() names the ranks whose rows are wrong, and no others.
+// Contract: if ranks hold rows of a tensor, check_step() names the ranks whose rows are wrong, and no others. It
+// compares the ranks that it is told, when all of them have come.
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +52,35 @@ TEST(Steps, OfShardsOnSeveralRanks_NameTheWrongRanks) {
   }
   EXPECT_EQ(train({1}).headline, in_steps("the step of \"w\" is right in the rows of ranks 0,2-3, but those of rank 1 "
                                           "are 2 times as large"));
+}
+
+// Without a rank there is no step of all ranks.
+TEST(Steps, OfARankThatNeverComes_AreReportedAsNotMade) {
+  const auto report = run([](RankContext& ctx) {
+    const auto value = at::ones({2});
+    if (ctx.rank() != 3) ctx.check_step({{"w", value * ctx.rank()}}, {{"w", value.clone()}}, [] {});
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.remarks, std::vector<std::string>{"check #1 of \"steps\" was not made: rank 3 did not come"});
+}
+
+// Two groups train apart. The lowest rank of each makes the step of one process.
+TEST(Steps, OfSomeRanks_AreTheirOwn) {
+  const auto report = run([](RankContext& ctx) {
+    const bool is_low = ctx.rank() < 2;
+    auto value = at::ones({2}), one = value.clone();
+    for (int step = 0; step < 3; ++step) {
+      value.mul_(is_low ? 2 : 3);
+      ctx.check_step({{"w", value}}, {{"w", one}},
+                     [&] {
+                       EXPECT_EQ(ctx.rank() % 2, 0);
+                       one.mul_(is_low ? 2 : 3);
+                     },
+                     {.name = is_low ? "low" : "high", .ranks = is_low ? std::vector{0, 1} : std::vector{2, 3}});
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("high"), 3u);
 }
 
 }  // namespace
