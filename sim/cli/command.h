@@ -5,7 +5,7 @@
 
 namespace rehearse::cli {
 
-// argv[0] of a command that is a module of Python.
+// argv[0] of a command that is a module of Python begins with it; options that only Python code reads may follow.
 inline constexpr const char* kPythonCommand = "python -m rehearse";
 
 // Runs the whole command. Returns the process's exit code; does not throw.

@@ -158,7 +158,7 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-std::string command_word(const std::string& self) { return self == kPythonCommand ? self : shell_word(self); }
+std::string command_word(const std::string& self) { return self.starts_with(kPythonCommand) ? self : shell_word(self); }
 
 sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments) {
   sim::RunLog log;

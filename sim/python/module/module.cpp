@@ -24,6 +24,7 @@
 #include "python/module/process.h"
 #include "python/module/rank.h"
 #include "python/preload/command.h"
+#include "python/preload/cuda_devices.h"
 #include "python/preload/random_bytes.h"
 #include "python/preload/thread_values.h"
 #include "torch_state/tls/tls_layout.h"
@@ -241,6 +242,7 @@ PYBIND11_MODULE(_rehearse, module) {
   define_rank(module);
   define_checks(module);
   module.def("run_world", run_world);
+  module.def("let_cuda_be_cpu", let_cuda_be_cpu);
   module.def("run_command", run_command);
 }
 

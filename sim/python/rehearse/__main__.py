@@ -6,7 +6,8 @@ import sys
 
 from ._run import command
 
-code = command(["python -m rehearse", *sys.argv[1:]])
+name = " ".join(["python -m rehearse", *os.environ.get("REHEARSE_OPTIONS", "").split()])
+code = command([name, *sys.argv[1:]])
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(code)  # ranks of an ended world have left threads and locks behind

@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 import _rehearse
 
-from . import _ranks
+from . import _cuda, _ranks
 
 _NO_WORKERS = {
     "num_workers": 0,
@@ -87,7 +87,8 @@ def install():
     _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", "start the ranks by rehearse")
     _refuse(dist, "TCPStore", "a TCPStore", "use init_method=\"env://\", or the store of the default group")
     _refuse(socket.socket, "listen", "a socket that waits for other processes", "use messages or the group's store")
-    _refuse(torch.cuda, "_lazy_init", "a tensor on a GPU", "use the CPU where torch.cuda.is_available() is false")
+    if not _cuda.is_asked():
+        _refuse(torch.cuda, "_lazy_init", "a tensor on a GPU", "run with --cuda, which takes the CPU for it")
     for name in ("_interpreters", "_xxsubinterpreters"):
         if importlib.util.find_spec(name) is not None:
             _refuse(importlib.import_module(name), "create", "a sub-interpreter", "use threads")

@@ -31,13 +31,18 @@ def _library_folder_of_torch():
     return os.path.join(spec.submodule_search_locations[0], "lib")
 
 
-def _take_own(words, environ):
-    """Moves the options --own=PACKAGE, which only Python code reads, from the command line to the environment."""
+def _take_options(words, environ):
+    """Moves the options --own=PACKAGE and --cuda, which only Python code reads, from the command line to the
+    environment."""
     end = words.index("--") if "--" in words else len(words)
-    own = [word for word in words[:end] if word.startswith("--own=")]
+    options = [word for word in words[:end] if word.startswith("--own=") or word == "--cuda"]
+    own = [word.partition("=")[2] for word in options if word != "--cuda"]
     if own:
-        environ["REHEARSE_OWN"] = ",".join(word.partition("=")[2] for word in own)
-    return [word for word in words[:end] if word not in own] + words[end:]
+        environ["REHEARSE_OWN"] = ",".join(own)
+    if "--cuda" in options:
+        environ["REHEARSE_CUDA"] = "1"
+    environ["REHEARSE_OPTIONS"] = " ".join(options)
+    return [word for word in words[:end] if word not in options] + words[end:]
 
 
 def again():
@@ -53,7 +58,7 @@ def again():
     environ.setdefault("OMP_NUM_THREADS", "1")
     environ["CUDA_VISIBLE_DEVICES"] = ""  # ranks have no devices yet
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *_take_own(sys.orig_argv[1:], environ)], environ)
+    os.execve(sys.executable, [sys.executable, *_take_options(sys.orig_argv[1:], environ)], environ)
 
 
 def is_command():

@@ -11,7 +11,7 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _checks, _distributed, _environ, _instead, _modules, _ranks, _source, _variables
+from . import _checks, _cuda, _distributed, _environ, _instead, _modules, _ranks, _source, _variables
 
 _WORDS_OF_MERSENNE_TWISTER = 624
 
@@ -82,6 +82,8 @@ def once():
     _wrap_steps()
     torch._dynamo.trace_rules.clear_lru_cache()  # as init_process_group() does: that of a rank has nothing to free
     _distributed.install()
+    if _cuda.is_asked():
+        _cuda.install()
     _instead.install()
     _checks.install()
     _variables.install()
@@ -100,6 +102,8 @@ def begin_rank(number, size, seed):
         threading._shutdown_locks.discard(rank.main_thread._tstate_lock)
     _rehearse.begin_variables()
     _rehearse.seed_random_bytes(number, seed)
+    if _cuda.is_asked():
+        _rehearse.note_habit('took the CPU for "cuda" (--cuda)')
     random.seed(f"{seed}/{number}")
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed((seed * 1_000_003 + number) % 2**32)

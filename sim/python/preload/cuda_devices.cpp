@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of torch that make a device from what Python code writes: a text, a type and a number, or a number
+// alone. The dynamic linker prefers these to torch's, because this library is preloaded.
+#include "python/preload/cuda_devices.h"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <dlfcn.h>
+
+#include <c10/core/Device.h>
+
+#include "exec/interpose/real.h"
+
+struct _object;
+
+#define REHEARSE_DEVICE_OF_TEXT(number) \
+  "_ZN3c106DeviceC" number "ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+namespace rehearse::python {
+
+void device_of_text(c10::Device* device, const std::string& text) REHEARSE_INTERPOSES(REHEARSE_DEVICE_OF_TEXT("1"));
+void base_of_text(c10::Device* device, const std::string& text) REHEARSE_INTERPOSES(REHEARSE_DEVICE_OF_TEXT("2"));
+_object* new_device(const c10::Device& device) REHEARSE_INTERPOSES("_Z13THPDevice_NewRKN3c106DeviceE");
+std::optional<c10::DeviceType> accelerator(bool checked) REHEARSE_INTERPOSES("_ZN2at11accelerator14getAcceleratorEb");
+void initialize(c10::DeviceType type) REHEARSE_INTERPOSES("_ZN5torch5utils16device_lazy_initEN3c1010DeviceTypeE");
+
+namespace {
+
+bool g_is_cpu = false;
+
+// A function of torch's. Python loads its libraries for itself alone, so it is not the linker's next definition.
+template <class Function>
+class OfTorch {
+ public:
+  constexpr OfTorch(const char* library, const char* symbol) : library_(library), symbol_(symbol) {}
+
+  template <class... Arguments>
+  auto operator()(Arguments&&... arguments) {
+    return find()(std::forward<Arguments>(arguments)...);
+  }
+  Function find() {
+    if (function_ != nullptr) return function_;
+    void* const library = dlopen(library_, RTLD_NOLOAD | RTLD_LAZY);
+    function_ = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, symbol_));
+    if (function_ == nullptr)
+      throw std::runtime_error(std::string("rehearse --cuda: ") + library_ + " of this torch has no " + symbol_);
+    return function_;
+  }
+
+ private:
+  const char* library_;
+  const char* symbol_;
+  Function function_ = nullptr;
+};
+
+constinit OfTorch<void (*)(c10::Device*, const std::string&)> g_device_of_text("libc10.so",
+                                                                               REHEARSE_DEVICE_OF_TEXT("1"));
+constinit OfTorch<_object* (*)(const c10::Device&)> g_new_device("libtorch_python.so",
+                                                                 "_Z13THPDevice_NewRKN3c106DeviceE");
+constinit OfTorch<std::optional<c10::DeviceType> (*)(bool)> g_accelerator("libtorch_cpu.so",
+                                                                          "_ZN2at11accelerator14getAcceleratorEb");
+constinit OfTorch<void (*)(c10::DeviceType)> g_initialize("libtorch_python.so",
+                                                          "_ZN5torch5utils16device_lazy_initEN3c1010DeviceTypeE");
+
+const void* library_of(const void* address) {
+  Dl_info place{};
+  return dladdr(address, &place) != 0 ? place.dli_fbase : nullptr;
+}
+
+}  // namespace
+
+void device_of_text(c10::Device* device, const std::string& text) {
+  g_device_of_text(device, text);
+  if (g_is_cpu && device->is_cuda()) *device = c10::Device(c10::kCPU);
+}
+
+void base_of_text(c10::Device* device, const std::string& text) { device_of_text(device, text); }
+
+// torch.device("cuda", 1): the text is the CPU by now, and the number is left.
+_object* new_device(const c10::Device& device) {
+  const bool is_cuda = device.is_cuda() || (device.is_cpu() && device.has_index());
+  return g_new_device(g_is_cpu && is_cuda ? c10::Device(c10::kCPU) : device);
+}
+
+// device=1. LibTorch itself must not take the CPU for an accelerator.
+std::optional<c10::DeviceType> accelerator(bool checked) {
+  if (!g_is_cpu || !checked) return g_accelerator(checked);
+  static const void* const bindings = library_of(reinterpret_cast<const void*>(g_new_device.find()));
+  return library_of(__builtin_return_address(0)) == bindings ? c10::kCPU : g_accelerator(checked);
+}
+
+void initialize(c10::DeviceType type) {
+  if (!g_is_cpu || type != c10::kCUDA) g_initialize(type);
+}
+
+void let_cuda_be_cpu() {
+  g_device_of_text.find();
+  g_new_device.find();
+  g_accelerator.find();
+  g_initialize.find();
+  g_is_cpu = true;
+}
+
+}  // namespace rehearse::python

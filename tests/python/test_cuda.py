@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scripts that are written for GPUs, with --cuda: how they name a device, and what torch.cuda answers."""
+
+import io
+import os
+import subprocess
+import sys
+
+os.environ["REHEARSE_CUDA"] = "1"
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import RANKS, gathered, on_ranks, report_of
+from torch import nn
+
+import rehearse
+
+CPU = torch.device("cpu")
+
+
+def _loaded(location):
+    file = io.BytesIO()
+    torch.save({"w": torch.arange(3.0)}, file)
+    file.seek(0)
+    return torch.load(file, map_location=location)["w"]
+
+
+def _module(**options):
+    return nn.Linear(2, 2, **options)
+
+
+# Each names a GPU, and gives a tensor, or a list of them.
+FORMS = {
+    "zeros of a text": lambda: torch.zeros(2, device="cuda"),
+    "zeros of a text with a number": lambda: torch.zeros(2, device="cuda:1"),
+    "zeros of a device": lambda: torch.zeros(2, device=torch.device("cuda")),
+    "zeros of a device with a number": lambda: torch.zeros(2, device=torch.device("cuda", 1)),
+    "zeros of a device by names": lambda: torch.zeros(2, device=torch.device(type="cuda", index=0)),
+    "zeros of a number": lambda: torch.zeros(2, device=1),
+    "zeros like": lambda: torch.zeros_like(torch.ones(2), device="cuda"),
+    "new zeros": lambda: torch.ones(2).new_zeros(2, device="cuda"),
+    "new tensor": lambda: torch.ones(2).new_tensor([1.0, 2.0], device="cuda"),
+    "tensor": lambda: torch.tensor([1.0, 2.0], device="cuda"),
+    "as_tensor": lambda: torch.as_tensor([1.0, 2.0], device="cuda"),
+    "arange": lambda: torch.arange(2, device="cuda"),
+    "randn": lambda: torch.randn(2, device="cuda"),
+    "randperm": lambda: torch.randperm(4, device="cuda"),
+    "empty strided": lambda: torch.empty_strided((2,), (1,), device="cuda").fill_(0),
+    "eye": lambda: torch.eye(2, device="cuda"),
+    "to a text": lambda: torch.ones(2).to("cuda"),
+    "to a device": lambda: torch.ones(2).to(torch.device("cuda:0")),
+    "to a number": lambda: torch.ones(2).to(1),
+    "to by name": lambda: torch.ones(2).to(device="cuda", non_blocking=True),
+    "to with a type": lambda: torch.ones(2).to("cuda", torch.float16),
+    "to another's device": lambda: torch.ones(2).to(torch.zeros(1, device="cuda")),
+    "to the device of another": lambda: torch.ones(2).to(torch.zeros(1, device="cuda").device),
+    "cuda()": lambda: torch.ones(2).cuda(),
+    "cuda(1)": lambda: torch.ones(2).cuda(1),
+    "cuda() by name": lambda: torch.ones(2).cuda(device="cuda", non_blocking=True),
+    "parameter": lambda: nn.Parameter(torch.ones(2)).cuda().detach(),
+    "module to": lambda: [each.detach() for each in _module().to("cuda").parameters()],
+    "module cuda": lambda: [each.detach() for each in _module().cuda().parameters()],
+    "module cuda of a number": lambda: [each.detach() for each in _module().cuda(1).parameters()],
+    "module of a device": lambda: [each.detach() for each in _module(device="cuda").parameters()],
+    "module from meta": lambda: [
+        each.detach().zero_() for each in _module(device="meta").to_empty(device="cuda").parameters()
+    ],
+    "generator": lambda: torch.randn(2, generator=torch.Generator("cuda").manual_seed(1), device="cuda"),
+    "generator by name": lambda: torch.randn(2, generator=torch.Generator(device="cuda"), device="cuda"),
+    "load to a text": lambda: _loaded("cuda:0"),
+    "load to a device": lambda: _loaded(torch.device("cuda")),
+    "load by a dictionary": lambda: _loaded({"cpu": "cuda:1"}),
+    "load by a function": lambda: _loaded(lambda storage, location: storage.cuda()),
+    "pinned": lambda: torch.ones(2).pin_memory().to("cuda", non_blocking=True),
+    "copied into": lambda: torch.empty(2, device="cuda").copy_(torch.ones(2)),
+    "scalar to": lambda: torch.tensor(1.0).cuda() * 2,
+    "the type of CUDA": lambda: torch.cuda.FloatTensor([1.0, 2.0]),
+    "script": lambda: torch.jit.script(_to_cuda)(torch.ones(2)),
+}
+
+
+def _to_cuda(x: torch.Tensor) -> torch.Tensor:
+    return x.to("cuda")
+
+
+def _default_device():
+    with torch.device("cuda"):
+        inner = torch.zeros(2)
+    torch.set_default_device("cuda")
+    outer = torch.zeros(2)
+    torch.set_default_device(None)
+    return [inner, outer]
+
+
+FORMS["default device"] = _default_device
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_that_name_a_gpu(form):
+    def body(rank):
+        given = FORMS[form]()
+        for tensor in given if isinstance(given, list) else [given]:
+            assert tensor.device == CPU == torch.device("cuda") and tensor.is_cuda and tensor.numel() > 0
+
+    on_ranks(body, ranks=2)
+
+
+def test_the_answers_of_torch_cuda():
+    def body(rank):
+        cuda = torch.cuda
+        assert cuda.is_available() and cuda.device_count() == RANKS
+        assert torch.accelerator.is_available() and torch.accelerator.device_count() == RANKS
+        cuda.set_device(rank)
+        dist.barrier()  # others set theirs
+        assert cuda.current_device() == rank
+        with cuda.device(0):
+            assert cuda.current_device() == 0
+        assert cuda.current_device() == rank
+        cuda.set_device(f"cuda:{RANKS - 1}")
+        assert cuda.current_device() == RANKS - 1
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            cuda.set_device(RANKS)
+        assert cuda.get_device_capability() == (8, 0) and cuda.get_device_properties(0).total_memory > 0
+        assert cuda.memory_allocated() == cuda.max_memory_allocated(0) == 0
+        assert cuda.memory_stats()["allocated_bytes.all.peak"] == 0 and len(cuda.mem_get_info()) == 2
+        cuda.empty_cache(), cuda.synchronize(), cuda.reset_peak_memory_stats()
+        assert cuda.is_bf16_supported() and not cuda.is_initialized()
+        cuda.set_rng_state_all(cuda.get_rng_state_all())
+        with torch.random.fork_rng(devices=[0]):
+            torch.manual_seed(3)
+
+    on_ranks(body)
+
+
+def test_streams_and_events_have_virtual_time():
+    def body(rank):
+        stream = torch.cuda.Stream()
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        with torch.cuda.stream(stream):
+            assert torch.cuda.current_stream() is stream and not stream.is_capturing()
+            rehearse.compute(0.25)
+        torch.cuda.current_stream().wait_stream(stream)
+        assert torch.cuda.current_stream() is not stream
+        end.record()
+        torch.cuda.synchronize()
+        assert begin.elapsed_time(end) == pytest.approx(250, abs=1)
+        with pytest.raises(RuntimeError, match="no CUDA graphs"):
+            torch.cuda.CUDAGraph()
+
+    on_ranks(body, ranks=2)
+
+
+def test_a_copy_to_the_cpu_does_not_follow_the_gpu():
+    def body(rank):
+        weight = torch.ones(2, device="cuda")
+        kept = weight.cpu()
+        weight.add_(1)
+        assert kept.tolist() == [1, 1]
+
+    on_ranks(body, ranks=2)
+
+
+def test_autocast_and_scaler():
+    def body(rank):
+        model, scaler = nn.Linear(4, 4).cuda(), torch.amp.GradScaler("cuda", init_scale=8.0)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with torch.autocast("cuda"):
+            assert model(torch.ones(2, 4, device="cuda")).dtype == torch.float16
+        with torch.autocast(device_type="cuda", dtype=torch.bfloat16):
+            loss = model(torch.ones(2, 4, device="cuda"))
+            assert loss.dtype == torch.bfloat16
+        before = model.weight.detach().clone()
+        scaler.scale(loss.float().square().mean()).backward()
+        gradient = model.weight.grad.clone()
+        scaler.unscale_(optimizer)
+        assert torch.equal(model.weight.grad * 8, gradient)
+        scaler.step(optimizer)
+        scaler.update()
+        assert not torch.equal(model.weight.detach(), before)
+        model.weight.grad.fill_(float("inf"))
+        scaler.scale(torch.ones(1))
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 4.0
+
+    on_ranks(body, ranks=2)
+
+
+def test_ddp_of_a_gpu_and_its_group():
+    def body(rank):
+        torch.cuda.set_device(rank)
+        torch.manual_seed(rank)
+        model = nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to(rank), device_ids=[rank], output_device=rank)
+        model(torch.ones(4, 3, device=f"cuda:{rank}") * rank).sum().backward()
+        same = gathered(model.module.weight.grad.tolist())
+        assert same == [same[0]] * RANKS
+        dist.barrier(device_ids=[rank])
+        with pytest.raises(ValueError, match="one GPU"):
+            nn.parallel.DistributedDataParallel(nn.Linear(1, 1), device_ids=[0, 1])
+
+    on_ranks(body)
+
+
+def test_sync_batch_norm_is_that_of_the_whole_batch():
+    def of(norm, x):
+        x = x.clone().requires_grad_()
+        y = norm(x)
+        y.pow(3).sum().backward()
+        return y.detach(), x.grad
+
+    def body(rank):
+        torch.manual_seed(5)
+        whole = torch.randn(RANKS * 3, 4, 5, dtype=torch.float64)
+        alone = nn.BatchNorm1d(4).double()
+        y, gradient = of(alone, whole)
+        norm = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(4).double()).cuda()
+        own_y, own_gradient = of(norm, whole[rank * 3 : rank * 3 + 3].cuda())
+        part = slice(rank * 3, rank * 3 + 3)
+        torch.testing.assert_close(own_y, y[part])
+        torch.testing.assert_close(own_gradient, gradient[part])
+        torch.testing.assert_close(norm.running_var, alone.running_var)
+        torch.testing.assert_close(norm.running_mean, alone.running_mean)
+
+    on_ranks(body)
+
+
+def test_a_seed_of_the_gpu_alone_is_a_remark():
+    def seeds(rank):
+        torch.manual_seed(1)
+        torch.cuda.manual_seed_all(1)
+
+    def masks(rank):
+        torch.manual_seed(1)
+        torch.cuda.manual_seed(1000 + rank)
+
+    assert "manual_seed" not in on_ranks(seeds).text
+    assert "torch.cuda.manual_seed() was given another seed" in on_ranks(masks).text
+
+
+SCRIPT = """
+import os
+import torch
+import torch.distributed as dist
+
+local = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local)
+dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+device = torch.device("cuda", local)
+x = torch.ones(2, device=device) * dist.get_rank()
+dist.all_reduce(x)
+assert x.sum().item() == 12
+if dist.get_rank() == 1 and "BUG" in os.environ:
+    dist.all_reduce(x)
+dist.barrier()
+print("ended", dist.get_rank(), dist.get_backend(), flush=True)
+dist.destroy_process_group()
+"""
+
+
+def _run(folder, *words, **variables):
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("REHEARSE")}
+    return subprocess.run(
+        [sys.executable, "-m", "rehearse", *words],
+        cwd=folder,
+        env={**environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_script_for_gpus_runs_and_is_replayed(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    run = _run(tmp_path, "run", "train.py", "--ranks=4", "--cuda")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("ended") == 4 and "nccl" in run.stdout
+    assert 'took the CPU for "cuda" (--cuda)' in " ".join(run.stdout.split())
+    failed = _run(tmp_path, "run", "train.py", "--ranks=4", "--cuda", BUG="1")
+    assert "MISMATCH: rank 1" in failed.stdout and "culprit: rank 1 at train.py:14" in failed.stdout, failed.stdout
+    replay = failed.stdout.partition("replay: python -m rehearse ")[2].splitlines()[0].split()
+    assert "--cuda" in replay
+    assert "MISMATCH: rank 1" in _run(tmp_path, *replay, BUG="1").stdout
+
+
+def test_without_the_option_the_error_names_it(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    run = _run(tmp_path, "run", "train.py", "--ranks=2")
+    assert run.returncode != 0 and "--cuda" in run.stdout, run.stdout
