@@ -14,8 +14,6 @@
 
 #include "exec/interpose/real.h"
 
-struct _object;
-
 #define REHEARSE_DEVICE_OF_TEXT(number) \
   "_ZN3c106DeviceC" number "ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
@@ -23,7 +21,7 @@ namespace rehearse::python {
 
 void device_of_text(c10::Device* device, const std::string& text) REHEARSE_INTERPOSES(REHEARSE_DEVICE_OF_TEXT("1"));
 void base_of_text(c10::Device* device, const std::string& text) REHEARSE_INTERPOSES(REHEARSE_DEVICE_OF_TEXT("2"));
-_object* new_device(const c10::Device& device) REHEARSE_INTERPOSES("_Z13THPDevice_NewRKN3c106DeviceE");
+void* new_device(const c10::Device& device) REHEARSE_INTERPOSES("_Z13THPDevice_NewRKN3c106DeviceE");
 std::optional<c10::DeviceType> accelerator(bool checked) REHEARSE_INTERPOSES("_ZN2at11accelerator14getAcceleratorEb");
 void initialize(c10::DeviceType type) REHEARSE_INTERPOSES("_ZN5torch5utils16device_lazy_initEN3c1010DeviceTypeE");
 
@@ -58,8 +56,7 @@ class OfTorch {
 
 constinit OfTorch<void (*)(c10::Device*, const std::string&)> g_device_of_text("libc10.so",
                                                                                REHEARSE_DEVICE_OF_TEXT("1"));
-constinit OfTorch<_object* (*)(const c10::Device&)> g_new_device("libtorch_python.so",
-                                                                 "_Z13THPDevice_NewRKN3c106DeviceE");
+constinit OfTorch<void* (*)(const c10::Device&)> g_new_device("libtorch_python.so", "_Z13THPDevice_NewRKN3c106DeviceE");
 constinit OfTorch<std::optional<c10::DeviceType> (*)(bool)> g_accelerator("libtorch_cpu.so",
                                                                           "_ZN2at11accelerator14getAcceleratorEb");
 constinit OfTorch<void (*)(c10::DeviceType)> g_initialize("libtorch_python.so",
@@ -80,7 +77,7 @@ void device_of_text(c10::Device* device, const std::string& text) {
 void base_of_text(c10::Device* device, const std::string& text) { device_of_text(device, text); }
 
 // torch.device("cuda", 1): the text is the CPU by now, and the number is left.
-_object* new_device(const c10::Device& device) {
+void* new_device(const c10::Device& device) {
   const bool is_cuda = device.is_cuda() || (device.is_cpu() && device.has_index());
   return g_new_device(g_is_cpu && is_cuda ? c10::Device(c10::kCPU) : device);
 }
