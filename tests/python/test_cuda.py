@@ -106,6 +106,26 @@ def test_forms_that_name_a_gpu(form):
     on_ranks(body, ranks=2)
 
 
+# Written by torch.save() on a GPU: a tensor, a model's state, that of its optimizer, and CUDA's generator.
+FILE = os.path.join(os.path.dirname(__file__), "..", "data", "saved_on_cuda0.pt")
+
+
+@pytest.mark.parametrize("location", [None, "cpu", "cuda", "cuda:1", CPU, {"cuda:0": "cuda:1"}, lambda data, at: data])
+def test_a_file_that_was_saved_on_a_gpu(location):
+    def body(rank):
+        saved = torch.load(FILE, map_location=location)
+        assert saved["w"].tolist() == [0, 1, 2] and saved["w"].device == CPU
+        model = nn.Linear(2, 2).cuda()
+        model.load_state_dict(saved["model"])
+        optimizer = torch.optim.Adam(model.parameters())
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.cuda.set_rng_state(saved["rng"])
+        model(torch.ones(1, 2, device="cuda")).sum().backward()
+        optimizer.step()
+
+    on_ranks(body, ranks=2)
+
+
 def test_the_answers_of_torch_cuda():
     def body(rank):
         cuda = torch.cuda

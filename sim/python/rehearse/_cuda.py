@@ -177,6 +177,16 @@ def _seed(seed):
     of_rank().generator.manual_seed(int(seed))
 
 
+# The state that a GPU saves is a seed and an offset, in 16 bytes.
+def _set_state(state, device="cuda"):
+    generator = of_rank().generator
+    if state.numel() != 16:
+        generator.set_state(state)
+        return
+    seed, offset = state.view(torch.int64).tolist()
+    generator.manual_seed((seed + (offset << 32)) % (1 << 63))
+
+
 def _install_generators():
     generator = lambda: of_rank().generator
     instead = {
@@ -187,8 +197,8 @@ def _install_generators():
         "initial_seed": lambda: generator().initial_seed(),
         "get_rng_state": lambda device="cuda": generator().get_state(),
         "get_rng_state_all": lambda: [generator().get_state() for _ in range(_device_count())],
-        "set_rng_state": lambda state, device="cuda": generator().set_state(state),
-        "set_rng_state_all": lambda states: generator().set_state(list(states)[of_rank().index]),
+        "set_rng_state": _set_state,
+        "set_rng_state_all": lambda states: _set_state(list(states)[of_rank().index]),
     }
     for name, function in instead.items():
         for module in (torch.cuda, torch.cuda.random):
