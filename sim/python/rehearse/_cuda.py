@@ -170,9 +170,9 @@ class _Zeros(dict):
 # are the CPU's here.
 def _seed(seed):
     if sys._getframe(1).f_globals.get("__name__") != "torch.random" and seed != torch.initial_seed():
-        _rehearse.note_remark(
-            "torch.cuda.manual_seed() was given another seed than torch.manual_seed(): what a GPU would draw with it, "
-            "such as the masks of a dropout, the CPU draws with that of torch.manual_seed()"
+        _rehearse.note_habit(
+            "gave torch.cuda.manual_seed() another seed than torch.manual_seed(): what a GPU would draw with it, such as "
+            "the masks of a dropout, the CPU draws with that of torch.manual_seed()"
         )
     of_rank().generator.manual_seed(int(seed))
 

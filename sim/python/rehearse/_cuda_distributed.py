@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import device_mesh
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed.fsdp import _init_utils
 
 from . import _cuda_batch_norm
 
@@ -68,6 +69,7 @@ def _install_ddp():
 
 
 def install():
+    _init_utils._check_module_states_for_sync_module_states = lambda states: None  # it asks for parameters on a GPU
     _install_functions()
     _install_meshes()
     _install_ddp()
