@@ -171,7 +171,7 @@ class _Zeros(dict):
 def _seed(seed):
     if sys._getframe(1).f_globals.get("__name__") != "torch.random" and seed != torch.initial_seed():
         _rehearse.note_habit(
-            "gave torch.cuda.manual_seed() another seed than torch.manual_seed(): what a GPU would draw with it, such as "
+            "gave torch.cuda.manual_seed() another seed than torch.manual_seed(): what a GPU would draw with it, as "
             "the masks of a dropout, the CPU draws with that of torch.manual_seed()"
         )
     of_rank().generator.manual_seed(int(seed))
