@@ -92,16 +92,20 @@ bool add_parts(const ReplicaTable::Row& row, const Right& right, std::vector<Par
   const auto& [reference, rounding] = right;
   const auto is_whole = [&](const auto& version) { return is_comparable(version.copy, reference); };
   if (!std::ranges::all_of(row.versions, is_whole)) return false;
-  const auto part = [&](int rank, const at::Tensor& copy, const at::Tensor& wanted, const at::Tensor& bounds) {
-    parts.push_back({rank, numbers_of(copy), numbers_of(wanted), numbers_of_bounds(bounds, copy)});
+  const auto part = [](int rank, const at::Tensor& copy, const at::Tensor& wanted, const at::Tensor& bounds) {
+    return PartOfRank{rank, numbers_of(copy), numbers_of(wanted), numbers_of_bounds(bounds, copy)};
   };
   for (const auto& version : row.versions) {
     for (const auto& [rank, first, rows] : version.shards) {
-      part(rank, version.copy.narrow(0, first, rows), reference.narrow(0, first, rows),
-           rounding.defined() ? rounding.narrow(0, first, rows) : rounding);
+      parts.push_back(part(rank, version.copy.narrow(0, first, rows), reference.narrow(0, first, rows),
+                           rounding.defined() ? rounding.narrow(0, first, rows) : rounding));
     }
     if (!version.shards.empty()) continue;
-    for (const int rank : version.ranks) part(rank, version.copy, reference, rounding);
+    auto whole = part(0, version.copy, reference, rounding);
+    for (const int rank : version.ranks) {
+      whole.rank = rank;
+      parts.push_back(whole);
+    }
   }
   return true;
 }
