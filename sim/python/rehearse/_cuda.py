@@ -17,7 +17,7 @@ from torch.cuda import memory
 
 import _rehearse
 
-from . import _cuda_distributed, _cuda_streams, _ranks
+from . import _cuda_streams, _ranks
 
 _IS_ASKED = "REHEARSE_CUDA" in os.environ
 _GIB = 1 << 30
@@ -277,6 +277,8 @@ def is_asked():
 
 def install():
     """Once, before the first world."""
+    from . import _cuda_distributed  # imports FSDP, which runs without --cuda need not pay for
+
     _rehearse.let_cuda_be_cpu()
     _install_answers()
     _install_generators()
