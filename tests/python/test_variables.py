@@ -2,11 +2,13 @@
 """The table of variables that are a rank's own has all that training binds anew."""
 
 import json
+import sys
+import time
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import on_ranks
+from ranks import on_ranks, report_of
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -102,3 +104,40 @@ def test_variables_of_the_table_are_a_ranks_own():
         del torch.nn.modules.module._global_forward_hooks["own"]
 
     on_ranks(body)
+
+
+def test_the_last_reference_to_a_variable_goes_in_its_rank():
+    """Code that an object runs when it goes must not run inside of a switch between ranks."""
+    gone = []
+
+    class Hook:
+        def __del__(self):
+            time.sleep(0)  # gives the interpreter lock away
+            gone.append((self.rank, dist.get_rank()))
+
+        def __call__(self, *_):
+            pass
+
+    def body(rank):
+        for _ in range(10):
+            sys.excepthook = Hook()
+            sys.excepthook.rank = rank
+            dist.barrier()
+        assert gone.count((rank, rank)) >= 7  # the last ones go at later switches
+        assert all(made_by == gone_in for made_by, gone_in in gone)
+
+    on_ranks(body)
+
+
+def test_a_variable_may_hold_the_last_reference_to_a_model():
+    """Its reducer takes the interpreter lock when it goes."""
+
+    def body(rank):
+        _train(DistributedDataParallel(_model()))
+        sys.excepthook = DistributedDataParallel(_model()).forward
+        dist.barrier()
+        sys.excepthook = sys.__excepthook__
+        if rank != 2:
+            dist.barrier()
+
+    assert "rank 2" in report_of(body, ranks=4).text

@@ -102,6 +102,8 @@ void PythonState::exchange_rank(int to, PyThreadState* own, bool is_attached) no
   exchange_bytes(rank_, to);
   rank_ = to;
   name_main_thread();
+  const AsThread thread;
+  exchanged_.variables.release_soon();
 }
 
 void PythonState::exchange_bytes(int from, int to) noexcept {

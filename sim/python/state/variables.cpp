@@ -126,12 +126,32 @@ bool Variables::is_unchanged(const Variable& variable) noexcept {
 void Variables::give_to(int rank, std::size_t index) noexcept {
   auto& variable = all_[index];
   for (std::size_t i = 0; i < of_ranks_.size(); ++i) {
-    auto& [live, reserve] = of_ranks_[i];
-    if (static_cast<int>(i) == rank + 1 || live.empty() || live[index] != variable.shared) continue;
-    Py_XSETREF(live[index], std::exchange(reserve[index], nullptr));
+    auto& values = of_ranks_[i];
+    if (static_cast<int>(i) == rank + 1 || values.live.empty() || values.live[index] != variable.shared) continue;
+    replace(values.live[index], std::exchange(values.reserve[index], nullptr), values);
   }
-  Py_CLEAR(variable.shared);
-  Py_CLEAR(variable.items);
+  replace(variable.shared, nullptr, values_of(rank));
+  replace(variable.items, nullptr, values_of(rank));
+}
+
+// The last reference to an object runs code when it goes.
+void Variables::replace(PyObject*& value, PyObject* by, Values& owner) {
+  PyObject* const old = std::exchange(value, by);
+  if (old == nullptr) return;
+  if (Py_REFCNT(old) == 1 && !PyUnicode_CheckExact(old) && !PyLong_CheckExact(old)) return owner.replaced.push_back(old);
+  Py_DECREF(old);
+}
+
+void Variables::release_soon() noexcept {
+  if (will_release_ || values_of(running_).replaced.empty()) return;
+  will_release_ = Py_AddPendingCall(&Variables::release_replaced, this) == 0;
+}
+
+int Variables::release_replaced(void* variables) {
+  auto& self = *static_cast<Variables*>(variables);
+  self.will_release_ = false;
+  for (PyObject* each : std::exchange(self.values_of(self.running_).replaced, {})) Py_DECREF(each);
+  return 0;
 }
 
 void Variables::set(const Variable& variable, PyObject* value) noexcept {
@@ -148,12 +168,11 @@ void Variables::save(Values& leaving) noexcept {
       if (live == leaving.live[i]) continue;
       Py_XINCREF(live);
       if (live != nullptr && PyUnicode_CheckExact(live)) PyUnicode_InternInPlace(&live);  // equal texts are one value
-      Py_XSETREF(leaving.live[i], live);
+      replace(leaving.live[i], live, leaving);
     }
   }
 }
 
-// Replacing a value may release the last reference to it, which runs code. So each live value is kept.
 void Variables::exchange(int from, int to) noexcept {
   values_of(to);  // may move the values of `from`
   Values& leaving = values_of(from);
@@ -177,12 +196,14 @@ void Variables::exchange(int from, int to) noexcept {
     }
   }
   for (auto& dictionary : dictionaries_) dictionary.look();
+  running_ = to;
 }
 
 void Variables::forget_ranks() noexcept {
   for (std::size_t i = 1; i < of_ranks_.size(); ++i) {
     for (PyObject*& value : of_ranks_[i].live) Py_CLEAR(value);
     for (PyObject*& value : of_ranks_[i].reserve) Py_CLEAR(value);
+    for (PyObject* value : std::exchange(of_ranks_[i].replaced, {})) Py_DECREF(value);
   }
 }
 

@@ -40,8 +40,10 @@ class Variables {
   bool begin_world();
   // Gives the running rank its first values; false: a Python exception is set.
   bool begin_rank(int rank);
-  // Saves the live values as those of `from` and makes those of `to` live.
+  // Saves the live values as those of `from` and makes those of `to` live. It runs no code of objects.
   void exchange(int from, int to) noexcept;
+  // What exchanges replaced in the running rank is released when a main thread next makes CPython's pending calls.
+  void release_soon() noexcept;
   // Forgets the values of ranks; the host's stay live.
   void forget_ranks() noexcept;
 
@@ -57,6 +59,7 @@ class Variables {
   };
   struct Values {
     std::vector<PyObject*> live, reserve;  // by variable; null: none
+    std::vector<PyObject*> replaced;       // to be released
   };
 
   Values& values_of(int rank);
@@ -64,12 +67,16 @@ class Variables {
   void give_to(int rank, std::size_t variable) noexcept;
   void save(Values& leaving) noexcept;
   void set(const Variable& variable, PyObject* value) noexcept;
+  static void replace(PyObject*& value, PyObject* by, Values& owner);
+  static int release_replaced(void* variables);
   static bool is_unchanged(const Variable& variable) noexcept;
 
   std::vector<Variable> all_;
   std::vector<WatchedDictionary> dictionaries_;
   std::vector<std::size_t> shared_;  // variables that ranks share
   std::vector<Values> of_ranks_;     // by rank + 1
+  int running_ = -1;                 // the rank whose values are live
+  bool will_release_ = false;        // a pending call is on its way
 };
 
 }  // namespace rehearse::python
