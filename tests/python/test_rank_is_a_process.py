@@ -313,3 +313,24 @@ def test_imports_of_all_ranks_at_once():
         assert unittest.mock.sentinel and xml.etree.ElementTree.XML and email.mime.multipart.MIMEMultipart
 
     on_ranks(body)
+
+
+def test_profiles_of_all_ranks_at_once(tmp_path):
+    """Kineto, which records all of a process, would end it."""
+
+    def body(rank):
+        path = tmp_path / f"{rank}.json"
+        ready = []
+        with torch.profiler.profile(
+            schedule=torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=1),
+            on_trace_ready=lambda profile: ready.append(profile.export_chrome_trace(str(path))),
+            profile_memory=True,
+            with_stack=True,
+        ) as profile:
+            for _ in range(4):
+                dist.all_reduce(torch.ones(2))
+                profile.step()
+        assert ready == [None] and path.read_text().startswith("{")
+        assert len(profile.key_averages()) == 0
+
+    assert "recorded nothing with torch.profiler" in on_ranks(body).text

@@ -8,6 +8,7 @@ import functools
 import importlib.util
 import multiprocessing.process
 import os
+import pathlib
 import pdb
 import socket
 import sys
@@ -75,6 +76,28 @@ def _change_folder(original, *arguments, **options):
     original(*arguments, **options)
 
 
+class _EmptyProfile:
+    """What torch.profiler gets at its end, in place of Kineto's result."""
+
+    def events(self):
+        return []
+
+    def experimental_event_tree(self):
+        return []
+
+    def trace_start_ns(self):
+        return 0
+
+    def save(self, path):
+        pathlib.Path(path).write_text('{"schemaVersion": 1, "traceEvents": []}')
+
+
+# Kineto records all of a process at once, and a second rank that started it would end the process.
+def _record_nothing(*_, **__):
+    _rehearse.note_habit("recorded nothing with torch.profiler; the run's trace.json has its calls")
+    return _EmptyProfile()
+
+
 def begin_repetition():
     """A run that is repeated for its report does not stop at breakpoints."""
     sys.breakpointhook = pdb.set_trace = lambda *_, **__: None
@@ -93,5 +116,8 @@ def install():
         if importlib.util.find_spec(name) is not None:
             _refuse(importlib.import_module(name), "create", "a sub-interpreter", "use threads")
     _in_ranks(os, "chdir", _change_folder)
+    for name in ("_prepare_profiler", "_enable_profiler", "_disable_profiler"):
+        _in_ranks(torch.autograd.profiler, name, _record_nothing)
+    _in_ranks(torch.autograd, "_add_metadata_json", _record_nothing)
     if dist.rpc.is_available():
         _refuse(dist.rpc, "init_rpc", "torch.distributed.rpc", "use collectives and messages")
