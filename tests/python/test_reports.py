@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reports in Python's terms: where stacks part, under which branch, and the tracebacks of ranks that raised."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ranks import report_of
+from torch.nn.parallel import DistributedDataParallel
 
 
 def _line_with(text):
@@ -55,6 +57,23 @@ def test_where_stacks_part():
         f'under "if self.loss > 2.0" (line {branch}); ranks 0,2-3 at test_reports.py:{others} in {run}, '
         f'under "else of if self.loss > 2.0" (line {branch})'
     ) in text
+
+
+def test_a_rank_that_leaves_out_a_backward_of_ddp():
+    """The others learn of it from the future on which DDP waits."""
+
+    def body(rank):
+        model = DistributedDataParallel(torch.nn.Linear(4, 4))
+        for step in range(3):
+            with model.no_sync() if rank == 1 and step == 2 else contextlib.nullcontext():
+                model(torch.randn(2, 4)).sum().backward()
+
+    report = report_of(body, ranks=4)
+    facts = json.loads(report.json)
+    assert report.verdict == "DEADLOCK" and facts["culprits"] == [1], report.text
+    backward = _line_with("model(torch.randn(2, 4)).sum().backward()")
+    assert facts["places"] and all(each["place"]["file"] == __file__ for each in facts["places"])
+    assert backward in [each["place"]["line"] for each in facts["places"]]
 
 
 def _save(fast, rank):

@@ -265,6 +265,7 @@ void RankWork::mark_futures() {
   if (operation.end != nullptr) on_stream.emplace(operation.end->stream());
   note_that_it_is_known();
   note_known();
+  if (state_ == State::failed) exec::this_rank::keep_error(exception_);
   futures_.mark_result(result_so_far());
   futures_.mark_outputs(operation, failure());
 }

@@ -59,15 +59,21 @@ class FailedCalls {
     if (by != rank_) count_ = 0;
   }
 
-  // The error of the rank's last call that failed; null: none has.
-  std::exception_ptr& error_of(int rank) noexcept { return errors_[static_cast<std::size_t>(rank)]; }
+  // The errors of the rank's last calls that failed, the last one at the end.
+  const std::vector<std::exception_ptr>& errors_of(int rank) const { return errors_[static_cast<std::size_t>(rank)]; }
+  void keep_error(int rank, const std::exception_ptr& error) {
+    constexpr std::size_t kKept = 64;  // more buckets than a model has in flight
+    auto& errors = errors_[static_cast<std::size_t>(rank)];
+    if (errors.size() == kKept) errors.erase(errors.begin());
+    errors.push_back(error);
+  }
 
   void note_error(std::exception_ptr error) noexcept { last_error_ = std::move(error); }
   const std::exception_ptr& last_error() const noexcept { return last_error_; }
 
  private:
-  std::vector<std::array<Call, kKinds>> last_;  // by rank and kind
-  std::vector<std::exception_ptr> errors_;      // by rank
+  std::vector<std::array<Call, kKinds>> last_;           // by rank and kind
+  std::vector<std::vector<std::exception_ptr>> errors_;  // by rank
   std::uint64_t count_ = 0;
   VirtualTime since_{};
   int rank_ = -1;  // the rank that failed last

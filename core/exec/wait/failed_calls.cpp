@@ -2,6 +2,7 @@
 // Delays a rank's next call after one that has failed.
 #include <cstddef>
 #include <exception>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,16 +64,21 @@ void fail_call(const std::exception_ptr& error, CallOn on) noexcept {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
   auto& failed = fiber->world->failed_calls;
-  failed.error_of(fiber->rank) = error;
+  failed.keep_error(fiber->rank, error);
   auto& call = failed.last(fiber->rank, kind_of(on));
   if (call.fiber != fiber->id) return;
   if (call.began == fiber->world->clock.now()) return failed.note_error(error);
   call = {};
 }
 
-std::exception_ptr error_of_last_call() noexcept {
+void keep_error(const std::exception_ptr& error) {
+  if (Fiber* const fiber = current_fiber()) fiber->world->failed_calls.keep_error(fiber->rank, error);
+}
+
+std::vector<std::exception_ptr> errors_of_last_calls() {
   const Fiber* const fiber = current_fiber();
-  return fiber != nullptr ? fiber->world->failed_calls.error_of(fiber->rank) : nullptr;
+  if (fiber == nullptr) return {};
+  return fiber->world->failed_calls.errors_of(fiber->rank);
 }
 
 }  // namespace this_rank

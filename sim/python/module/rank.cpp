@@ -66,17 +66,18 @@ void throw_again(const Error& error, const std::string& text) {
 
 // An error of torch.distributed is that of a call, whose type tells the verdict. `text`: what Python has made of it.
 void throw_as_the_call_did(const std::string& text) {
-  const auto error = exec::this_rank::error_of_last_call();
-  if (error == nullptr) return;
-  try {
-    std::rethrow_exception(error);
-  } catch (const TimeoutError& timeout) {
-    throw_again(timeout, text);
-  } catch (const CommError& failed) {
-    throw_again(failed, text);
-  } catch (const c10::DistStoreError& failed) {
-    throw_again(failed, text);
-  } catch (const std::exception&) {  // the exception of another library, whose type tells nothing
+  const auto errors = exec::this_rank::errors_of_last_calls();
+  for (auto error = errors.rbegin(); error != errors.rend(); ++error) {
+    try {
+      std::rethrow_exception(*error);
+    } catch (const TimeoutError& timeout) {
+      throw_again(timeout, text);
+    } catch (const CommError& failed) {
+      throw_again(failed, text);
+    } catch (const c10::DistStoreError& failed) {
+      throw_again(failed, text);
+    } catch (const std::exception&) {  // the exception of another library, whose type tells nothing
+    }
   }
 }
 

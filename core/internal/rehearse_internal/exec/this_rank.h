@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include <rehearse/exec/access.h>
 #include <rehearse/exec/observer.h>
@@ -75,8 +76,10 @@ void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
 
-// The error of the rank's last call that failed, whether or not later calls have succeeded. Null: none has failed.
-std::exception_ptr error_of_last_call() noexcept;
+// The errors of the rank's last calls that failed, whether or not later calls have succeeded; the last one at the end.
+// keep_error(): adds one that the rank gets to know from a future.
+std::vector<std::exception_ptr> errors_of_last_calls();
+void keep_error(const std::exception_ptr& error);
 
 // Calls `call`, and notes a call on the store around it: begin_call() before, and afterwards end_call() or, if `call`
 // throws, fail_call(). Passes the exception on.
