@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/sim/report_writers.h>
 #include "world_report.h"
 
 namespace rehearse::golden {
@@ -128,6 +129,11 @@ TEST(Remarks, WithoutExplanation_TakeNoSecondRun) {
     EXPECT_EQ(report.verdict, Verdict::ok);
     ASSERT_EQ(report.remarks.size(), 1u);
     EXPECT_EQ(report.remarks[0].find(" at demo_programs.cpp:") != std::string::npos, explain);
+    ASSERT_EQ(report.places.size(), explain ? 1u : 0u);
+    if (!explain) continue;
+    EXPECT_TRUE(report.remarks[0].ends_with(report.places[0].text));
+    EXPECT_TRUE(report.places[0].file.ends_with("/demo_programs.cpp"));
+    EXPECT_EQ(sim::report_from_json(sim::to_json(report)).places, report.places);
   }
 }
 

@@ -5,7 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
 #include <utility>
 
 #include <rehearse_internal/exec/call_site_scope.h>
@@ -76,6 +83,52 @@ std::vector<Place> places_of(const std::vector<Frame>& frames) {
   return places;
 }
 
+// Texts of places are put into many other texts. This finds the places again.
+class MadePlaces {
+ public:
+  static MadePlaces& of_process() {
+    static MadePlaces places;
+    return places;
+  }
+
+  void add(const Place& place) {
+    const std::lock_guard lock(mutex_);
+    by_line_[place.line].try_emplace(place.text, place);
+  }
+
+  std::vector<Place> in(std::string_view words) const {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string_view, const Place*> spoken_of;
+    for (auto colon = words.find(':'); colon != words.npos; colon = words.find(':', colon + 1)) {
+      int line = 0;
+      const auto* const end = words.data() + words.size();
+      if (std::from_chars(words.data() + colon + 1, end, line).ec != std::errc()) continue;
+      const auto places = by_line_.find(line);
+      if (places == by_line_.end()) continue;
+      for (const auto& [text, place] : places->second) {
+        if (is_around(words, colon, text)) spoken_of.emplace(text, &place);
+      }
+    }
+    std::vector<Place> places;
+    for (const auto& [text, place] : spoken_of) places.push_back(*place);
+    return places;
+  }
+
+ private:
+  // Whether the text of a place stands in `words`, with its colon there.
+  static bool is_around(std::string_view words, std::size_t colon, std::string_view text) {
+    const auto before = text.find(':');
+    if (colon < before || words.substr(colon - before, text.size()) != text) return false;
+    const auto is_of_name = [&](std::size_t i) {
+      return i < words.size() && (std::isalnum(static_cast<unsigned char>(words[i])) != 0 || words[i] == '_');
+    };
+    return !is_of_name(colon - before + text.size()) && (colon == before || !is_of_name(colon - before - 1));
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<int, std::map<std::string, Place>> by_line_;
+};
+
 }  // namespace
 
 [[gnu::noinline]] std::size_t CallSite::capture_to(std::span<void*> out, std::size_t skip) noexcept {
@@ -144,7 +197,10 @@ Place place_of(const Frame& frame) {
   place.file = frame.file;
   place.line = frame.line;
   place.function = frame.function;
+  if (has_line(frame)) MadePlaces::of_process().add(place);
   return place;
 }
+
+std::vector<Place> places_in(std::string_view words) { return MadePlaces::of_process().in(words); }
 
 }  // namespace rehearse::exec

@@ -58,10 +58,14 @@ class Merger {
       for (const auto& [what, times] : report->checks) merged_.checks[what] += times;
       remarks.insert(remarks.end(), report->remarks.begin(), report->remarks.end());
       events.insert(events.end(), report->last_events.begin(), report->last_events.end());
+      merged_.places.insert(merged_.places.end(), report->places.begin(), report->places.end());
       if (merged_.hint.empty()) merged_.hint = report->hint;
       for (const auto& difference : report->differences) add_difference(difference);
     }
     merged_.remarks = merged_remarks(remarks);
+    std::ranges::sort(merged_.places, {}, &Place::text);
+    const auto repeated = std::ranges::unique(merged_.places);
+    merged_.places.erase(repeated.begin(), repeated.end());
     merged_.last_events = merged_events(std::move(events));
     merged_.ranks = static_cast<int>(ranks_.size());
   }

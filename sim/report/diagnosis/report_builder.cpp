@@ -78,6 +78,19 @@ std::string hint_at_labels(const Report& report, const RunRecord& record) {
          "names the first one that a rank leaves out";
 }
 
+std::vector<Place> places_of_texts(const Report& report) {
+  std::string words = report.headline;
+  const auto add = [&words](const std::vector<std::string>& texts) {
+    for (const auto& text : texts) (words += '\n') += text;
+  };
+  for (const RankLine& line : report.rank_lines) add({line.doing});
+  for (const StateFinding& finding : report.findings) add({finding.headline}), add(finding.details);
+  add(report.wait_cycle);
+  add(report.last_events);
+  add(report.remarks);
+  return exec::places_in(words);
+}
+
 }  // namespace
 
 Report build_report(const WorldOptions& options, const RunRecord& record, bool* lacks_places) {
@@ -111,6 +124,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record, bool* 
   if (report.hint.empty() && diagnosis.drifts.empty()) report.hint = hint_at_labels(report, record);
   report.findings = record.findings;
   report.faults = record.faults;
+  report.places = places_of_texts(report);
   if (lacks_places != nullptr) *lacks_places = places.lacks_places();
   return report;
 }

@@ -117,6 +117,12 @@ Json json_of(const FaultLine::Firing& firing) {
   return json;
 }
 
+Json json_of(const Place& place) {
+  Json json;
+  put_place(json, "", place);
+  return json;
+}
+
 Json json_of(const FaultLine& line) {
   Json fired = Json::array();
   for (const auto& firing : line.fired) fired.push_back(json_of(firing));
@@ -330,6 +336,7 @@ Json report_as_json(const Report& report) {
   json["wait_cycle"] = report.wait_cycle;
   json["last_events"] = report.last_events;
   json["remarks"] = report.remarks;
+  if (!report.places.empty()) json["places"] = list_of(report.places);
   json["checks"] = report.checks;
   json["replay"] = report.replay;
   json["files"] = report.files;
@@ -380,6 +387,8 @@ Report report_from_json(std::string_view text) {
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
   report.last_events = reader.get<std::vector<std::string>>("last_events");
   report.remarks = reader.get_if_there<std::vector<std::string>>("remarks");
+  if (reader.has("places"))
+    report.places = reader.get_list("places", [](const Reader& each) { return place_in(each, ""); });
   report.checks = reader.get<std::map<std::string, std::uint64_t>>("checks");
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");

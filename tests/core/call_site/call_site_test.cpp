@@ -8,7 +8,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +26,7 @@ using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::StartsWith;
 
 namespace c10d::fakes_of_call_site_test {
@@ -83,6 +86,15 @@ TEST(CallSite, OfTwoFilesOfOneName_SayTheirFolders) {
   EXPECT_THAT(call_site_one::capture().describe(), StartsWith("one/same_name.h:9 in "));
   EXPECT_THAT(call_site_two::capture().describe(), StartsWith("two/same_name.h:9 in "));
   EXPECT_THAT(CallSite::capture().describe(), StartsWith("call_site_test.cpp:"));
+}
+
+TEST(CallSite, PlacesInAText_AreThoseOfWhichItSpeaks) {
+  if (!has_lines()) GTEST_SKIP() << "no line tables";
+  const auto one = call_site_one::capture().place(), two = call_site_two::capture().place();
+  const auto text = fmt::format("12: rank 1 at {}; nobody waited at {}, as {}0 at 3:4", two.text, one.text, one.text);
+  EXPECT_EQ(rehearse::exec::places_in(text), (std::vector{one, two}));
+  EXPECT_THAT(rehearse::exec::places_in("n" + one.text + ", " + one.text + "_too"), IsEmpty());
+  EXPECT_THAT(rehearse::exec::places_in(one.text.substr(1)), IsEmpty());
 }
 
 TEST(CallSite, Files_AreNamedFromTheTopOfTheTree) {

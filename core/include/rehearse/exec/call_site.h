@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse/exec/place.h>
@@ -24,6 +25,8 @@ struct Frame {
 std::string describe(const Frame& frame);
 // With describe() as the text.
 Place place_of(const Frame& frame);
+// The places with a line, made by place_of() in this process, of whose text `words` speak. In order of their texts.
+std::vector<Place> places_in(std::string_view words);
 
 // A place in the user's code, as a stack of return addresses, innermost first. capture() walks the stack of the calling
 // fiber, which takes a few microseconds; names and lines are looked up only on demand.

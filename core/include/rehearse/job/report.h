@@ -137,6 +137,7 @@ struct Report {
   std::vector<FaultLine> faults;                // all planned faults, in the order of the plan
   std::vector<std::string> last_events;         // oldest first
   std::vector<std::string> remarks;             // what is worth knowing, whatever the verdict
+  std::vector<Place> places;                    // those of which texts of this report speak, in order of their texts
   std::map<std::string, std::uint64_t> checks;  // how often each check held
   std::string replay;                           // the command that repeats this run
   std::vector<std::string> files;               // the files that the run wrote
