@@ -18,6 +18,8 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
 #include <rehearse_internal/operators/seen_operators.h>
+#include <rehearse_internal/sim/run_log.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "buffers/lone_training.h"
 #include "python/module/checks.h"
@@ -94,8 +96,21 @@ py::dict run_world(const py::function& begin, const py::function& describe, cons
 // arguments)` returns the body of a rank.
 class Scripts final : public ProgramKind {
  public:
-  Scripts(py::function prepare, py::function begin, py::function describe)
-      : prepare_(std::move(prepare)), begin_(std::move(begin)), describe_(std::move(describe)) {}
+  static Scripts& of_process() {
+    static auto* const scripts = [] {
+      auto* const made = new Scripts;
+      add_program_kind(*made);
+      return made;
+    }();
+    return *scripts;
+  }
+
+  void run_by(py::function prepare, py::function begin, py::function describe) {
+    prepare_ = std::move(prepare);
+    begin_ = std::move(begin);
+    describe_ = std::move(describe);
+    programs_.clear();
+  }
 
   const Program* find(std::string_view name) override {
     const std::filesystem::path path(name);
@@ -105,7 +120,7 @@ class Scripts final : public ProgramKind {
     if (is_new) {
       const auto file = std::filesystem::absolute(path).string();
       const py::gil_scoped_acquire lock;
-      prepare_(file);
+      if (prepare_) prepare_(file);
       known->second = program_at(file, known->first);
     }
     return &known->second;
@@ -123,18 +138,31 @@ class Scripts final : public ProgramKind {
     return program;
   }
 
-  const py::function prepare_, begin_, describe_;
+  py::function prepare_, begin_, describe_;
   std::map<std::string, Program> programs_;
 };
 
 // Runs the command with Python scripts as programs. Returns its exit code.
 int run_command(const std::vector<std::string>& words, const py::function& prepare, const py::function& begin,
                 const py::function& describe) {
-  add_program_kind(*new Scripts(prepare, begin, describe));  // as long as the process
+  Scripts::of_process().run_by(prepare, begin, describe);
   std::vector<const char*> arguments;
   for (const auto& word : words) arguments.push_back(word.c_str());
   const py::gil_scoped_release released;
   return command(static_cast<int>(arguments.size()), arguments.data());
+}
+
+// The program that a scenario file or a log is about, and its arguments; empty if the file cannot be read.
+std::pair<std::string, std::vector<std::string>> program_of(const std::string& file) {
+  Scripts::of_process();
+  try {
+    const bool is_log = std::filesystem::path(file).extension() == ".rlog";
+    const auto scenario =
+        is_log ? sim::parse_scenario(sim::read_run_log(file).scenario_text, file) : sim::read_scenario(file);
+    return {scenario.program, scenario.arguments};
+  } catch (const std::exception&) {  // the command says why
+    return {};
+  }
 }
 
 c10::intrusive_ptr<c10d::Backend> backend_of(const Group& group, std::int64_t timeout) {
@@ -244,6 +272,7 @@ PYBIND11_MODULE(_rehearse, module) {
   module.def("run_world", run_world);
   module.def("let_cuda_be_cpu", let_cuda_be_cpu);
   module.def("run_command", run_command);
+  module.def("program_of", program_of);
 }
 
 }  // namespace rehearse::python

@@ -71,6 +71,17 @@ def _load_inline(original, self, *arguments, **options):
     original(self, *arguments, **options)
 
 
+def load_data_inline_in_parent():
+    """What a script that starts its own ranks loads before them, it loads by itself."""
+    of_ranks = torch.utils.data.DataLoader.__init__
+
+    def __init__(self, *arguments, **options):
+        options.update({name: value for name, value in _NO_WORKERS.items() if name in options})
+        of_ranks(self, *arguments, **options)
+
+    torch.utils.data.DataLoader.__init__ = __init__
+
+
 def _change_folder(original, *arguments, **options):
     _rehearse.note_habit("changed the working directory, which all ranks share")
     original(*arguments, **options)

@@ -11,6 +11,17 @@ import sys
 import sysconfig
 
 
+# Options that only Python code reads, and the variables in which it finds them.
+_OPTIONS = {
+    "--own": "REHEARSE_OWN",
+    "--cuda": "REHEARSE_CUDA",
+    "--launcher": "REHEARSE_LAUNCHER",
+    "--world": "REHEARSE_WORLD",
+}
+# What starts the ranks. auto: the script itself if it calls what starts processes, otherwise torchrun.
+LAUNCHERS = ("auto", "script", "torchrun", "launch", "slurm", "mpi")
+
+
 def is_preloaded():
     return hasattr(ctypes.CDLL(None), "rehearse_is_preloaded")
 
@@ -32,16 +43,19 @@ def _library_folder_of_torch():
 
 
 def _take_options(words, environ):
-    """Moves the options --own=PACKAGE and --cuda, which only Python code reads, from the command line to the
-    environment."""
+    """Moves the options that only Python code reads from the command line to the environment."""
     end = words.index("--") if "--" in words else len(words)
-    options = [word for word in words[:end] if word.startswith("--own=") or word == "--cuda"]
-    own = [word.partition("=")[2] for word in options if word != "--cuda"]
-    if own:
-        environ["REHEARSE_OWN"] = ",".join(own)
-    if "--cuda" in options:
-        environ["REHEARSE_CUDA"] = "1"
-    environ["REHEARSE_OPTIONS"] = " ".join(options)
+    options = [word for word in words[:end] if word == "--cuda" or word.partition("=")[0] in _OPTIONS]
+    for option in options:
+        flag, _, value = option.partition("=")
+        known = environ.get(_OPTIONS[flag]) if flag == "--own" else None
+        environ[_OPTIONS[flag]] = f"{known},{value}" if known else value or "1"
+    launcher = environ.get("REHEARSE_LAUNCHER", LAUNCHERS[0])
+    if launcher not in LAUNCHERS:
+        sys.exit(f"rehearse: --launcher={launcher}: there are {', '.join(LAUNCHERS)}")
+    if not environ.get("REHEARSE_WORLD", "1").isdigit():
+        sys.exit(f"rehearse: --world={environ['REHEARSE_WORLD']}: which of the worlds that a script starts: 1, 2, ...")
+    environ["REHEARSE_OPTIONS"] = " ".join(option for option in options if not option.startswith("--world="))
     return [word for word in words[:end] if word not in options] + words[end:]
 
 

@@ -33,6 +33,10 @@ LIBRARY_FOLDERS = tuple(_library_folders())
 OWN = set(filter(None, os.environ.get("REHEARSE_OWN", "").split(",")))
 
 
+# Whether the host runs a script that starts its own ranks. Then it has its own modules, too.
+of_parent = False
+
+
 def is_users(spec):
     """Whether each rank has its own of the module."""
     is_source = isinstance(spec.loader, importlib.machinery.SourceFileLoader) and spec.origin is not None
@@ -108,7 +112,7 @@ class _Loader(importlib.abc.Loader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if not _ranks.in_rank():
+        if not _ranks.in_rank() and not of_parent:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None or not is_users(spec):
@@ -124,12 +128,13 @@ def install():
         sys.exit(f"rehearse: --own={name}: Rehearse or torch uses this package, so all ranks share it")
     sys.meta_path.insert(0, _Finder())
     of_host = sys.modules["__main__"]
-    sys.modules["__main__"] = _stand_in("__main__", lambda: _ranks.current().modules.get("__main__", of_host))
+    main = _stand_in("__main__", lambda: _ranks.current().modules.get("__main__", of_host))
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = main
 
 
-def new_main(path):
-    """A rank's own __main__ for the script at `path`."""
-    module = types.ModuleType("__main__")
+def new_main(path, name="__main__"):
+    """A rank's own __main__ for the script at `path`. `name`: what it takes itself for."""
+    module = types.ModuleType(name)
     module.__file__, module.__builtins__ = path, __builtins__
     _ranks.current().modules["__main__"] = module
     return module

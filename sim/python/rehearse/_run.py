@@ -52,8 +52,10 @@ def describe(error):
     return "".join(traceback.format_exception_only(type(error), error)).strip(), places
 
 
-def in_copy(run, quiet=False):
-    """Runs `run` in a copy of this process, so that every run begins alike. Returns what it returns."""
+def in_copy(run, quiet=False, on_start=None):
+    """Runs `run` in a copy of this process, so that every run begins alike. Returns what it returns.
+
+    `on_start` gets the copy's pid."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -70,6 +72,8 @@ def in_copy(run, quiet=False):
         with os.fdopen(writer, "wb") as out:
             out.write(data)
         os._exit(0)
+    if on_start is not None:
+        on_start(process)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
         data = answer.read()
@@ -93,7 +97,7 @@ def _explained(begin, options):
     return again if again["identity"] == facts["identity"] else facts
 
 
-def _at_end_of_rank():
+def at_end_of_rank():
     _checks.at_end_of_rank()
     _rebound.at_end_of_rank()
 
@@ -113,7 +117,7 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
         if init:
             dist.init_process_group("gloo")
         function(*(rank, size)[:takes])
-        _at_end_of_rank()
+        at_end_of_rank()
         if init and dist.is_initialized():
             dist.destroy_process_group()
 
@@ -130,7 +134,8 @@ def run(function, ranks=2, seed=1, check=True, init=True, **options):
 def begin_script(rank, size, path, arguments):
     """The body of a rank that runs the script at `path`, as torchrun does."""
     _setup.begin_rank(rank, size, _rehearse.seed())
-    sys.argv = [path, *arguments]
+    of_launcher = [f"--local-rank={rank}"] if os.environ.get("REHEARSE_LAUNCHER") == "launch" else []
+    sys.argv = [path, *of_launcher, *arguments]
     sys.path[0] = os.path.dirname(path)
     main = _modules.new_main(path)
 
@@ -138,7 +143,7 @@ def begin_script(rank, size, path, arguments):
         try:
             with open(path, "rb") as file:
                 exec(compile(file.read(), path, "exec"), vars(main))
-            _at_end_of_rank()
+            at_end_of_rank()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -149,4 +154,9 @@ def begin_script(rank, size, path, arguments):
 def command(words):
     """Runs the command with scripts as programs. Returns its exit code."""
     _setup.once()
+    from . import _parent
+
+    script = _parent.script_in(words)
+    if script is not None:
+        return _parent.run(words, *script)
     return _rehearse.run_command(words, _warm.import_libraries_of, begin_script, describe)

@@ -138,7 +138,8 @@ void Variables::give_to(int rank, std::size_t index) noexcept {
 void Variables::replace(PyObject*& value, PyObject* by, Values& owner) {
   PyObject* const old = std::exchange(value, by);
   if (old == nullptr) return;
-  if (Py_REFCNT(old) == 1 && !PyUnicode_CheckExact(old) && !PyLong_CheckExact(old)) return owner.replaced.push_back(old);
+  if (Py_REFCNT(old) == 1 && !PyUnicode_CheckExact(old) && !PyLong_CheckExact(old))
+    return owner.replaced.push_back(old);
   Py_DECREF(old);
 }
 
