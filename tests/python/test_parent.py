@@ -299,3 +299,16 @@ def test_launchers(tmp_path, launcher, told):
 def test_an_unknown_launcher_is_refused(tmp_path):
     text, code = _run(tmp_path, "", "--launcher=srun")
     assert code == 1 and "--launcher=srun: there are auto, script, torchrun, launch, slurm, mpi" in text
+
+
+def test_a_script_that_starts_nothing_says_what_to_do(tmp_path):
+    script = 'if __name__ == "__main__":\n    mp.spawn(print, nprocs=torch.cuda.device_count())'
+    text, code = _run(tmp_path, script)
+    assert code == 1 and "add --launcher=torchrun; with --cuda, it finds GPUs" in text, text
+    text, code = _run(tmp_path, script, "--cuda", "--ranks=3")
+    assert code == 0 and "OK: 3 ranks returned" in text, text
+
+
+def test_a_script_without_a_main_guard_is_told_to_have_one(tmp_path):
+    text, code = _run(tmp_path, "mp.spawn(print, nprocs=2)")
+    assert code == 1 and 'under if __name__ == "__main__"' in " ".join(text.split()), text

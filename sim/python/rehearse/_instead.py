@@ -118,7 +118,8 @@ def install():
     _in_ranks(torch, "compile", _run_eagerly)
     _in_ranks(torch.nn.Module, "compile", _keep_eager)
     _in_ranks(torch.utils.data.DataLoader, "__init__", _load_inline)
-    _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", "start the ranks by rehearse")
+    outside = 'start it outside of ranks, under if __name__ == "__main__"'
+    _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", outside)
     _refuse(dist, "TCPStore", "a TCPStore", "use init_method=\"env://\", or the store of the default group")
     _refuse(socket.socket, "listen", "a socket that waits for other processes", "use messages or the group's store")
     if not _cuda.is_asked():

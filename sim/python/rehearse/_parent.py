@@ -83,8 +83,8 @@ class _Job:
             if method != "fork":
                 raise
             raise RuntimeError(
-                f"rehearse: {process.name} cannot be copied for a start by fork: {error}. Its target and arguments must "
-                'be what a start by "spawn" takes, such as a function of a module'
+                f"rehearse: {process.name} cannot be copied for a start by fork: {error}. Its target and arguments "
+                'must be what a start by "spawn" takes, such as a function of a module'
             ) from error
         self.environ = dict(os.environ._data)
         self.globals = _globals_to_copy() if method == "fork" else {}
@@ -358,6 +358,17 @@ def _replace_processes(parent):
     base.ident = base.pid
 
 
+def _code_of(error):
+    """Of a script that ends with this exception, which is shown."""
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(type(error), error, error.__traceback__)
+        return 1
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    print(error.code, file=sys.stderr)
+    return 1
+
+
 def run(words, path, arguments):
     """Runs the script, and the command on each world that it makes. Returns the exit code."""
     parent = Parent(words, path, arguments)
@@ -378,12 +389,16 @@ def run(words, path, arguments):
     try:
         _execute(path, main)
         parent.await_world()
-    except SystemExit as error:
-        if error.code is not None:
-            return error.code if isinstance(error.code, int) else (print(error.code, file=sys.stderr), 1)[1]
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    if parent.worlds == 0:
-        print("rehearse: the script has started no processes, so there was nothing to run", file=sys.stderr)
-    return 0
+    except BaseException as error:
+        code = _code_of(error)
+    else:
+        code = 0
+    if parent.worlds > 0:
+        return code
+    gpus = "" if _cuda.is_asked() else "; with --cuda, it finds GPUs"
+    print(
+        "rehearse: the script has started no processes, so no ranks have run; if it is to be started as a rank, add "
+        f"--launcher=torchrun{gpus}",
+        file=sys.stderr,
+    )
+    return code or 1
