@@ -172,12 +172,51 @@ def test_streams_and_events_have_virtual_time():
     on_ranks(body, ranks=2)
 
 
-def test_a_copy_to_the_cpu_does_not_follow_the_gpu():
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda value: value.cpu(),
+        lambda value: value.to("cpu"),
+        lambda value: value.to(torch.device("cpu"), non_blocking=True),
+        lambda value: value.to(device="cpu"),
+        lambda value: value.to("cpu", torch.float32),
+        lambda value: value.to(torch.empty(0)),
+        lambda value: value.to("cuda"),
+        lambda value: value.to(torch.device("cuda", 0)),
+        lambda value: value.to(1),
+    ],
+)
+def test_a_copy_to_another_device_does_not_follow_the_first(copy):
     def body(rank):
-        weight = torch.ones(2, device="cuda")
-        kept = weight.cpu()
+        weight = torch.ones(2)
+        kept = copy(weight)
         weight.add_(1)
-        assert kept.tolist() == [1, 1]
+        assert kept.tolist() == [1, 1] and weight.tolist() == [2, 2]
+
+    on_ranks(body, ranks=2)
+
+
+def test_what_names_no_other_device_is_the_tensor_itself():
+    def body(rank):
+        value = torch.ones(2, device="cuda")
+        assert value.to(torch.float32) is value and value.to(dtype=torch.float32) is value
+        weight = torch.zeros(2, device="cuda", requires_grad=True)
+        assert weight.to("cuda") is weight and not weight.to("cpu").is_leaf
+        module = torch.nn.Linear(2, 2)
+        parameters = list(module.parameters())
+        assert all(own is other for own, other in zip(module.to("cuda").parameters(), parameters))
+
+    on_ranks(body, ranks=2)
+
+
+def test_snapshots_of_weights_do_not_follow_them():
+    def body(rank):
+        model = torch.nn.Linear(2, 2).to("cuda")
+        before = {name: value.to("cpu") for name, value in model.state_dict().items()}
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.ones(1, 2, device="cuda")).sum().backward()
+        optimizer.step()
+        assert all((before[name] != value).any() for name, value in model.state_dict().items())
 
     on_ranks(body, ranks=2)
 

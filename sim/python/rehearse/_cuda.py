@@ -241,12 +241,35 @@ def _to_cpu(self, memory_format=torch.preserve_format):
 
 
 def _to_cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-    return self.to("cpu", memory_format=memory_format)
+    return self.to(torch.device("cpu"), memory_format=memory_format)
+
+
+def _copy_between_devices():
+    """Tensor.to(device) copies, as between a CPU and a GPU.
+
+    But a leaf that requires a gradient stays itself if it may be on the GPU already: an optimizer is to take it.
+    """
+    of_torch = torch.Tensor.to
+
+    @functools.wraps(of_torch)
+    def to(self, *arguments, **options):
+        result = of_torch(self, *arguments, **options)
+        if result is not self:
+            return result
+        device = arguments[0] if arguments else options.get("device", options.get("other"))
+        if device is None or type(device) is torch.dtype:
+            return result
+        if self.requires_grad and self.is_leaf and device != "cpu":
+            return result
+        return self.clone()
+
+    torch.Tensor.to = to
 
 
 def _install_tensors():
     torch.Tensor.cpu = _to_cpu
     torch.Tensor.cuda = _to_cuda
+    _copy_between_devices()
     torch.Tensor.is_cuda = property(lambda self: self.device.type == "cpu")
     torch.Tensor.pin_memory = lambda self, device=None: self
     torch.Tensor.record_stream = lambda self, stream: None
