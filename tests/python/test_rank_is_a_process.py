@@ -16,6 +16,7 @@ import time
 import warnings
 import weakref
 
+import pytest
 import torch
 import torch.distributed as dist
 from ranks import RANKS, gathered, on_ranks, report_of
@@ -271,6 +272,68 @@ def test_signals_to_a_rank():
         dist.barrier()
 
     on_ranks(body)
+
+
+def test_handlers_of_signals():
+    """The last rank's handler is not that of all."""
+
+    def body(rank):
+        caught = []
+        assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+        assert signal.signal(signal.SIGUSR2, lambda number, _: caught.append(number + rank)) == signal.SIG_DFL
+        dist.barrier()
+        os.kill(os.getpid(), signal.SIGUSR2)
+        for _ in range(100_000):
+            pass
+        dist.barrier()
+        assert caught == [signal.SIGUSR2 + rank]
+
+    on_ranks(body)
+    assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+
+
+def _read_and_give_back_mask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+SETTINGS = {
+    "default type": (torch.set_default_dtype, torch.get_default_dtype, torch.float64),
+    "threads": (lambda number: torch.set_num_threads(number), lambda: torch.get_num_threads(), 7),
+    "products": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "medium"),
+    "algorithms": (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True),
+    "anomalies": (torch.autograd.set_detect_anomaly, torch.is_anomaly_enabled, True),
+    "warnings": (torch.set_warn_always, torch.is_warn_always_enabled, True),
+    "attention": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False),
+    "convolutions": (
+        functools.partial(setattr, torch.backends.cudnn, "benchmark"),
+        functools.partial(getattr, torch.backends.cudnn, "benchmark"),
+        True,
+    ),
+    "printing": (lambda digits: torch.set_printoptions(digits), lambda: torch._tensor_str.PRINT_OPTS.precision, 2),
+    "folder": (lambda path: os.chdir(path), os.getcwd, "/usr"),
+    "mask of files": (lambda mask: os.umask(mask), _read_and_give_back_mask, 0o77),
+    "path": (lambda path: sys.path.append(path), lambda: sys.path[-1], "/of-rank"),
+    "loggers": (lambda level: logging.getLogger("train").setLevel(level), lambda: logging.getLogger("train").level, 10),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings(setting):
+    set_value, get_value, value = SETTINGS[setting]
+    of_host = get_value()
+
+    def body(rank):
+        for _ in range(2):
+            dist.barrier()
+            if rank % 2 == 1:
+                set_value(value)
+            dist.barrier()
+            assert get_value() == (value if rank % 2 == 1 else of_host)
+
+    on_ranks(body)
+    assert get_value() == of_host
 
 
 def test_child_processes():

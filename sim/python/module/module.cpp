@@ -210,6 +210,12 @@ void define_set_up(py::module_& module) {
   module.def("begin_variables", [] {
     if (!process().exchanged().variables.begin_rank(rank_or_host())) throw py::error_already_set();
   });
+  module.def("add_setting", [](const py::function& set, const py::tuple& of_host) {
+    return process().exchanged().settings.add(set.ptr(), of_host.ptr());
+  });
+  module.def("note_setting", [](std::size_t setting, const py::tuple& arguments) {
+    process().exchanged().settings.note(rank_or_host(), setting, arguments.ptr());
+  });
   module.def("bound_anew", bound_anew);
   module.def("add_rank_bytes", [](std::uintptr_t address, std::size_t size) {
     process().exchanged().of_ranks.push_back({reinterpret_cast<std::byte*>(address), size});

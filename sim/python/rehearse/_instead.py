@@ -82,11 +82,6 @@ def load_data_inline_in_parent():
     torch.utils.data.DataLoader.__init__ = __init__
 
 
-def _change_folder(original, *arguments, **options):
-    _rehearse.note_habit("changed the working directory, which all ranks share")
-    original(*arguments, **options)
-
-
 class _EmptyProfile:
     """What torch.profiler gets at its end, in place of Kineto's result."""
 
@@ -127,7 +122,6 @@ def install():
     for name in ("_interpreters", "_xxsubinterpreters"):
         if importlib.util.find_spec(name) is not None:
             _refuse(importlib.import_module(name), "create", "a sub-interpreter", "use threads")
-    _in_ranks(os, "chdir", _change_folder)
     for name in ("_prepare_profiler", "_enable_profiler", "_disable_profiler"):
         _in_ranks(torch.autograd.profiler, name, _record_nothing)
     _in_ranks(torch.autograd, "_add_metadata_json", _record_nothing)

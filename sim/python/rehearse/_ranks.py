@@ -9,6 +9,7 @@ class Rank:
         self.number, self.size, self.environ = number, size, environ
         self.modules = {}  # the user's own, by name
         self.main_thread = None  # its threading.Thread
+        self.settings = {}  # numbers of threads, and handlers by their signals
         self.models = []  # its DistributedDataParallels: weak references and names
         self.groups = {}  # names in reports, by c10d's names
         self.is_in_world = False  # it has made the default process group

@@ -6,11 +6,13 @@ from that of the host; None: a new rank gets the host's.
 """
 
 import collections
+import copy
 import logging
 import sys
 import warnings
 
 import torch
+import torch._tensor_str
 import torch.nn.modules.module as modules
 from torch.distributed import distributed_c10d as c10d
 
@@ -41,12 +43,16 @@ def table():
         if name.startswith("_global_") and isinstance(value, collections.OrderedDict):
             yield modules, name, lambda _: collections.OrderedDict()
     yield torch.cpu, "_current_stream", None
+    yield torch._tensor_str, "PRINT_OPTS", copy.copy
     yield warnings, "filters", list
     yield warnings, "_showwarnmsg_impl", None
+    libraries = dict(logging.root.manager.loggerDict)
+    yield vars(logging.root.manager), "loggerDict", lambda _: dict(libraries)
     yield vars(logging.root), "handlers", list
     yield vars(logging.root), "level", None
     yield sys, "excepthook", None
     yield sys, "argv", list
+    yield sys, "path", list
     yield sys, "stdout", None
     yield sys, "stderr", None
 

@@ -52,6 +52,7 @@ PythonState::PythonState(Exchanged& exchanged, torch_state::TorchRankState& inne
 PythonState::~PythonState() {
   attach(host_state_);
   exchanged_.variables.forget_ranks();
+  exchanged_.settings.forget_ranks();
   detach();
 }
 
@@ -97,6 +98,10 @@ void PythonState::exchange_rank(int to, PyThreadState* own, bool is_attached) no
   if (!exchanged_.variables.empty()) {
     if (!is_attached) attach(own != nullptr && to >= 0 ? own : host_state_);
     exchanged_.variables.exchange(rank_, to);
+    {
+      const AsThread thread;
+      exchanged_.settings.exchange(to);
+    }
     if (!is_attached) detach();
   }
   exchange_bytes(rank_, to);

@@ -12,6 +12,7 @@
 #include <rehearse_internal/torch_state/torch_state.h>
 
 #include "python/state/cpython.h"
+#include "python/state/settings.h"
 #include "python/state/variables.h"
 
 namespace rehearse::python {
@@ -41,6 +42,7 @@ struct Exchanged {
   void** default_generator = nullptr;            // the pointer in torch.default_generator
   PyObject* default_generator_object = nullptr;  // borrowed
   Variables variables;
+  Settings settings;
   std::vector<SharedBytes> of_ranks;
 };
 
