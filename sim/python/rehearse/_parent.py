@@ -10,7 +10,6 @@ import ast
 import contextlib
 import io
 import multiprocessing
-import multiprocessing.context
 import multiprocessing.process
 import os
 import random
@@ -20,15 +19,12 @@ import traceback
 import types
 
 import torch
-import torch.multiprocessing
 
 import _rehearse
 
-from . import _cuda, _instead, _modules, _ranks, _run, _setup, _shared_objects
+from . import _cuda, _instead, _modules, _multiprocessing, _ranks, _run, _setup, _shared_objects
 
 _STARTERS = {"spawn", "start_processes", "Process"}
-# Packages whose processes are no ranks.
-_LIBRARIES = ("multiprocessing", "concurrent", "torch.utils.data")
 _process = multiprocessing.process
 
 
@@ -268,96 +264,6 @@ def _in_child(run):
             signal.signal(number, handler)
 
 
-class _Context:
-    """What start_processes() returns."""
-
-    def __init__(self, processes):
-        self.processes = processes
-
-    def pids(self):
-        return [process.pid for process in self.processes]
-
-    def join(self, timeout=None, grace_period=None):
-        for process in self.processes:
-            process.join(timeout)
-        return True
-
-
-def _call(function, index, arguments):
-    function(index, *arguments)
-
-
-def _start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn", *_, **__):
-    context = multiprocessing.get_context(start_method)
-    processes = [context.Process(target=_call, args=(fn, index, args), daemon=daemon) for index in range(nprocs)]
-    for process in processes:
-        process.start()
-    return _Context(processes).join() and None if join else _Context(processes)
-
-
-def _spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    return _start_processes(fn, args, nprocs, join, daemon, start_method)
-
-
-def _is_of_library(depth=2):
-    return sys._getframe(depth).f_globals.get("__name__", "").startswith(_LIBRARIES)
-
-
-def _replace_makers():
-    for name, make in _shared_objects.MAKERS.items():
-        of_context = getattr(multiprocessing.context.BaseContext, name)
-
-        def maker(*arguments, _make=make, _real=getattr(multiprocessing, name), **options):
-            return (_real if _is_of_library() else _make)(*arguments, **options)
-
-        def method(self, *arguments, _make=make, _real=of_context, **options):
-            return _real(self, *arguments, **options) if _is_of_library() else _make(*arguments, **options)
-
-        setattr(multiprocessing.context.BaseContext, name, method)
-        for module in (multiprocessing, torch.multiprocessing):
-            setattr(module, name, maker)
-
-
-def _replace_processes(parent):
-    base = _process.BaseProcess
-    real = {name: vars(base)[name] for name in ("start", "join", "is_alive", "terminate", "kill")}
-    properties = {name: vars(base)[name] for name in ("exitcode", "pid", "sentinel")}
-
-    def is_own(process):
-        return "_rehearse_job" in vars(process)
-
-    def start(self):
-        target = getattr(self, "_target", None)
-        if _ranks.in_rank() or getattr(target, "__module__", "").startswith(_LIBRARIES):
-            return real["start"](self)
-        parent.start(self)
-
-    def after_world(name, result):
-        def method(self, *arguments, **options):
-            if not is_own(self):
-                return real[name](self, *arguments, **options)
-            if self._rehearse_world > parent.worlds:
-                parent.await_world()
-            return result
-
-        setattr(base, name, method)
-
-    def exitcode(self):
-        if not is_own(self):
-            return properties["exitcode"].fget(self)
-        self.join()
-        return 0
-
-    def pid(self):
-        return os.getpid() if is_own(self) else properties["pid"].fget(self)
-
-    base.start = start
-    for name, result in (("join", None), ("is_alive", False), ("terminate", None), ("kill", None)):
-        after_world(name, result)
-    base.exitcode, base.pid = property(exitcode), property(pid)
-    base.ident = base.pid
-
-
 def _code_of(error):
     """Of a script that ends with this exception, which is shown."""
     if not isinstance(error, SystemExit):
@@ -375,12 +281,7 @@ def run(words, path, arguments):
     own = _ranks.current()
     sizes = [word.partition("=")[2] for word in parent.words if word.startswith("--ranks=")]
     own.size = int(sizes[-1]) if sizes and sizes[-1].isdigit() else 2
-    _shared_objects.await_world = parent.await_world
-    _replace_makers()
-    _replace_processes(parent)
-    for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):
-        module.start_processes, module.spawn = _start_processes, _spawn
-    _rehearse.add_variable(vars(_process), "_current_process", None)
+    _multiprocessing.install(parent)
     _instead.load_data_inline_in_parent()
     sys.argv = [path, *arguments]
     sys.path[0] = os.path.dirname(path)

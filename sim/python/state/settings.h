@@ -12,8 +12,8 @@ namespace rehearse::python {
 // a function that sets it. A switch calls it if the ranks differ.
 class Settings {
  public:
-  // `set`: a function without Python code. `of_host`: the arguments that set what lives now, as a tuple and a dictionary
-  // (a pair). Keeps references to both for the life of the process. Returns the setting's index.
+  // `set`: a function without Python code. `of_host`: the arguments that set what lives now, as a tuple and a
+  // dictionary (a pair). Keeps references to both for the life of the process. Returns the setting's index.
   std::size_t add(PyObject* set, PyObject* of_host);
   // `rank` has called the function with these arguments. -1: host code, whose settings new ranks get.
   void note(int rank, std::size_t setting, PyObject* arguments);
