@@ -331,3 +331,32 @@ def test_replicas_that_differ_after_the_last_step_are_a_remark():
 def test_a_model_whose_ddp_computes_no_gradients_is_a_remark():
     text = " ".join(_one_step(lambda rank: 0.1, uses_module=True).text.split())
     assert "was called with grad mode off only, but its module has gradients" in text, text
+
+
+def test_a_script_ends_as_a_process_does(tmp_path):
+    """Its own print, functions at exit, excepthook and os._exit() are those of one rank."""
+    (tmp_path / "train.py").write_text(
+        "import atexit, builtins, os, sys, torch.multiprocessing as mp, torch.distributed as dist\n"
+        "mp.set_start_method('spawn')\n"
+        "dist.init_process_group('gloo')\n"
+        "rank, of_python = dist.get_rank(), print\n"
+        "def print(*words):\n"
+        "    if rank == 0:\n"
+        "        of_python(*words)\n"
+        "builtins.print = print\n"
+        "atexit.register(lambda: sys.stdout.write(f'at exit of {rank}\\n'))\n"
+        "sys.excepthook = lambda kind, error, trace: sys.stdout.write(f'hook of {rank}: {error}\\n')\n"
+        "dist.barrier()\n"
+        "builtins.print('one line')\n"
+        "if rank == 1:\n"
+        "    os._exit(0)\n"
+        "if rank == 2 and 'fail' in sys.argv:\n"
+        "    raise ValueError('no data')\n"
+    )
+    right = _command(tmp_path, "run", "train.py", "--ranks=3")
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert right.stdout.count("one line") == 1
+    assert [rank for rank in range(3) if f"at exit of {rank}" in right.stdout] == [0, 2]
+    wrong = _command(tmp_path, "run", "train.py", "--ranks=3", "--", "fail")
+    assert wrong.returncode == 1 and "hook of 2: no data\nat exit of 2\n" in wrong.stdout, wrong.stdout + wrong.stderr
+    assert "RANK FAILED: rank 2: ValueError: no data" in wrong.stdout

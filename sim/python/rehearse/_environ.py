@@ -10,7 +10,9 @@ _ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 def _of_torchrun(rank, size):
     own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
-    return {**own, **_ADDRESS}
+    group = {"GROUP_WORLD_SIZE": 1, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size, "ROLE_NAME": "default"}
+    agent = {"RUN_ID": "none", "RESTART_COUNT": 0, "MAX_RESTARTS": 0, "USE_AGENT_STORE": "True"}
+    return {**own, **group, **{f"TORCHELASTIC_{name}": value for name, value in agent.items()}, **_ADDRESS}
 
 
 def _of_slurm(rank, size):

@@ -7,7 +7,6 @@ The report has a remark about it, or there is an error that says what to do.
 import functools
 import importlib.util
 import multiprocessing.process
-import os
 import pathlib
 import pdb
 import socket

@@ -22,7 +22,7 @@ import torch
 
 import _rehearse
 
-from . import _cuda, _instead, _modules, _multiprocessing, _ranks, _run, _setup, _shared_objects
+from . import _cuda, _exit, _instead, _modules, _multiprocessing, _ranks, _run, _setup, _shared_objects
 
 _STARTERS = {"spawn", "start_processes", "Process"}
 _process = multiprocessing.process
@@ -215,7 +215,7 @@ class Parent:
             main = _modules.new_main(self.path, "__mp_main__")
 
             def body():
-                try:
+                with _exit.as_of_process():
                     with contextlib.ExitStack() as quiet:
                         if job.method == "fork":
                             quiet.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -227,9 +227,6 @@ class Parent:
                         _set_globals(own.modules[name], copies)
                     job.run()
                     _run.at_end_of_rank()
-                finally:
-                    sys.stdout.flush()
-                    sys.stderr.flush()
 
             return body
 

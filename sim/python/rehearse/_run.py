@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 import _rehearse
 
-from . import _checks, _instead, _modules, _rebound, _setup, _warm
+from . import _checks, _exit, _instead, _modules, _rebound, _setup, _warm
 
 
 class Failed(AssertionError):
@@ -140,13 +140,10 @@ def begin_script(rank, size, path, arguments):
     main = _modules.new_main(path)
 
     def body():
-        try:
+        with _exit.as_of_process():
             with open(path, "rb") as file:
                 exec(compile(file.read(), path, "exec"), vars(main))
             at_end_of_rank()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
 
     return body
 

@@ -11,7 +11,7 @@ import torch._dynamo  # optimizers and process groups import it at their first u
 
 import _rehearse
 
-from . import _checks, _cuda, _distributed, _environ, _instead, _modules, _ranks, _settings, _source, _variables
+from . import _checks, _cuda, _distributed, _environ, _exit, _instead, _modules, _ranks, _settings, _source, _variables
 
 _WORDS_OF_MERSENNE_TWISTER = 624
 
@@ -88,6 +88,7 @@ def once():
     _checks.install()
     _variables.install()
     _settings.install()
+    _exit.install()
     _add_random()
     _add_numpy()
     _give_ranks_main_threads()

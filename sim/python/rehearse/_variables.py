@@ -5,9 +5,11 @@ A row is what holds the variable (a module, a class or a dictionary), its name, 
 from that of the host; None: a new rank gets the host's.
 """
 
+import builtins
 import collections
 import copy
 import logging
+import multiprocessing.context
 import sys
 import warnings
 
@@ -50,6 +52,8 @@ def table():
     yield vars(logging.root.manager), "loggerDict", lambda _: dict(libraries)
     yield vars(logging.root), "handlers", list
     yield vars(logging.root), "level", None
+    yield builtins, "print", None  # many scripts replace it on all ranks but one
+    yield vars(multiprocessing.context._default_context), "_actual_context", None
     yield sys, "excepthook", None
     yield sys, "argv", list
     yield sys, "path", list
