@@ -10,6 +10,7 @@ class Rank:
         self.modules = {}  # the user's own, by name
         self.main_thread = None  # its threading.Thread
         self.settings = {}  # numbers of threads, and handlers by their signals
+        self.loggers = {}  # its own, by name
         self.at_exit = []  # functions with their arguments
         self.models = []  # its DistributedDataParallels: weak references and names
         self.groups = {}  # names in reports, by c10d's names

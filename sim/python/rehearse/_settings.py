@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of a process that a rank has of its own: the working directory, torch's default type, signal handlers."""
+"""Settings of a process that a rank has of its own: the working directory, torch's default type, signal handlers, loggers."""
 
+import collections.abc
 import functools
+import logging
 import os
 import signal
 import sys
@@ -120,7 +122,37 @@ def _own_handlers():
     signal.signal, signal.getsignal = set_handler, get_handler
 
 
+class _Loggers(collections.abc.MutableMapping):
+    """The loggers of libraries, which all ranks share, and those that the calling rank has made."""
+
+    def __init__(self, of_libraries):
+        self._of_libraries = of_libraries
+
+    def _own(self):
+        return _ranks.current().loggers
+
+    def __getitem__(self, name):
+        own = self._own()
+        return own[name] if name in own else self._of_libraries[name]
+
+    def __setitem__(self, name, logger):
+        self._own()[name] = logger
+
+    def __delitem__(self, name):
+        del self._own()[name]
+
+    def __iter__(self):
+        return iter({**self._of_libraries, **self._own()})
+
+    def __len__(self):
+        return len({**self._of_libraries, **self._own()})
+
+    def copy(self):
+        return dict(self)
+
+
 def install():
+    logging.root.manager.loggerDict = _Loggers(logging.root.manager.loggerDict)
     for name, get in _OF_TORCH.items():
         _exchange(torch._C, name, get())
     _exchange_folder()

@@ -7,7 +7,6 @@ from that of the host; None: a new rank gets the host's.
 
 import builtins
 import collections
-import copy
 import logging
 import multiprocessing.context
 import sys
@@ -45,11 +44,10 @@ def table():
         if name.startswith("_global_") and isinstance(value, collections.OrderedDict):
             yield modules, name, lambda _: collections.OrderedDict()
     yield torch.cpu, "_current_stream", None
-    yield torch._tensor_str, "PRINT_OPTS", copy.copy
+    for name in vars(torch._tensor_str.PRINT_OPTS):
+        yield vars(torch._tensor_str.PRINT_OPTS), name, None
     yield warnings, "filters", list
     yield warnings, "_showwarnmsg_impl", None
-    libraries = dict(logging.root.manager.loggerDict)
-    yield vars(logging.root.manager), "loggerDict", lambda _: dict(libraries)
     yield vars(logging.root), "handlers", list
     yield vars(logging.root), "level", None
     yield builtins, "print", None  # many scripts replace it on all ranks but one
