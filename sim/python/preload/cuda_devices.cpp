@@ -10,10 +10,14 @@
 
 #include <dlfcn.h>
 
+#include <ATen/core/TensorBase.h>
 #include <c10/core/Device.h>
 
 #include "exec/interpose/real.h"
 
+#define REHEARSE_EMPTY_CPU \
+  "_ZN2at6detail9empty_cpuEN3c108ArrayRefIlEENS1_10ScalarTypeEbSt8optionalINS1_12MemoryFormatEE"
+#define REHEARSE_EMPTY_STRIDED_CPU "_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb"
 #define REHEARSE_DEVICE_OF_TEXT(number) \
   "_ZN3c106DeviceC" number "ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
@@ -24,6 +28,10 @@ void base_of_text(c10::Device* device, const std::string& text) REHEARSE_INTERPO
 void* new_device(const c10::Device& device) REHEARSE_INTERPOSES("_Z13THPDevice_NewRKN3c106DeviceE");
 std::optional<c10::DeviceType> accelerator(bool checked) REHEARSE_INTERPOSES("_ZN2at11accelerator14getAcceleratorEb");
 void initialize(c10::DeviceType type) REHEARSE_INTERPOSES("_ZN5torch5utils16device_lazy_initEN3c1010DeviceTypeE");
+at::TensorBase empty_cpu(c10::IntArrayRef size, c10::ScalarType type, bool is_pinned,
+                         std::optional<c10::MemoryFormat> format) REHEARSE_INTERPOSES(REHEARSE_EMPTY_CPU);
+at::TensorBase empty_strided_cpu(c10::IntArrayRef size, c10::IntArrayRef strides, c10::ScalarType type, bool is_pinned)
+    REHEARSE_INTERPOSES(REHEARSE_EMPTY_STRIDED_CPU);
 
 namespace {
 
@@ -62,6 +70,9 @@ constinit OfTorch<std::optional<c10::DeviceType> (*)(bool)> g_accelerator("libto
 constinit OfTorch<void (*)(c10::DeviceType)> g_initialize("libtorch_python.so",
                                                           "_ZN5torch5utils16device_lazy_initEN3c1010DeviceTypeE");
 
+constinit OfTorch<decltype(&empty_cpu)> g_empty("libtorch_cpu.so", REHEARSE_EMPTY_CPU);
+constinit OfTorch<decltype(&empty_strided_cpu)> g_empty_strided("libtorch_cpu.so", REHEARSE_EMPTY_STRIDED_CPU);
+
 const void* library_of(const void* address) {
   Dl_info place{};
   return dladdr(address, &place) != 0 ? place.dli_fbase : nullptr;
@@ -91,6 +102,17 @@ std::optional<c10::DeviceType> accelerator(bool checked) {
 
 void initialize(c10::DeviceType type) {
   if (!g_is_cpu || type != c10::kCUDA) g_initialize(type);
+}
+
+// pin_memory=True: the CPU's memory is near to itself.
+at::TensorBase empty_cpu(c10::IntArrayRef size, c10::ScalarType type, bool is_pinned,
+                         std::optional<c10::MemoryFormat> format) {
+  return g_empty(size, type, is_pinned && !g_is_cpu, format);
+}
+
+at::TensorBase empty_strided_cpu(c10::IntArrayRef size, c10::IntArrayRef strides, c10::ScalarType type,
+                                 bool is_pinned) {
+  return g_empty_strided(size, strides, type, is_pinned && !g_is_cpu);
 }
 
 void let_cuda_be_cpu() {

@@ -298,6 +298,20 @@ def is_asked():
     return _IS_ASKED
 
 
+def refuse_kernels():
+    """In each rank that begins: what the script's libraries have imported by now."""
+    triton = sys.modules.get("triton.runtime.jit")
+    if triton is not None:
+        triton.JITFunction.run = _refused_kernel
+    extensions = sys.modules.get("torch.utils.cpp_extension")
+    if extensions is not None:
+        extensions.load = extensions.load_inline = _refused_kernel
+
+
+def _refused_kernel(*_, **__):
+    raise RuntimeError("rehearse --cuda: kernels of Triton and of extensions run on a GPU only; use operators of torch")
+
+
 def install():
     """Once, before the first world."""
     from . import _cuda_distributed  # imports FSDP, which runs without --cuda need not pay for

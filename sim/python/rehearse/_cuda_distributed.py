@@ -51,6 +51,15 @@ def _install_meshes():
     device_mesh.DeviceMesh.__init__ = __init__
 
 
+def _install_data_parallel():
+    """The threads of one process would share the batch; here the module takes all of it."""
+
+    def forward(self, *inputs, **options):
+        return self.module(*inputs, **options)
+
+    torch.nn.DataParallel.forward = forward
+
+
 def _install_ddp():
     ddp = torch.nn.parallel.DistributedDataParallel
     of_torch = ddp.__init__
@@ -73,4 +82,5 @@ def install():
     _install_functions()
     _install_meshes()
     _install_ddp()
+    _install_data_parallel()
     _cuda_batch_norm.install()

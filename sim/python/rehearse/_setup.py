@@ -105,6 +105,7 @@ def begin_rank(number, size, seed):
     _rehearse.begin_variables()
     _rehearse.seed_random_bytes(number, seed)
     if _cuda.is_asked():
+        _cuda.refuse_kernels()
         _rehearse.note_habit('took the CPU for "cuda" (--cuda)')
     random.seed(f"{seed}/{number}")
     if "numpy" in sys.modules:
