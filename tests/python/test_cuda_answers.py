@@ -186,7 +186,10 @@ ANSWERS = {
 # What is refused, with a part of the error.
 REFUSED = {
     "a graph": (lambda: torch.cuda.CUDAGraph(), "no CUDA graphs"),
-    "graphed functions": (lambda: torch.cuda.make_graphed_callables(nn.Linear(2, 2), (torch.ones(1, 2),)), "no CUDA graphs"),
+    "graphed functions": (
+        lambda: torch.cuda.make_graphed_callables(nn.Linear(2, 2), (torch.ones(1, 2),)),
+        "no CUDA graphs",
+    ),
     "a device that is not there": (lambda: torch.cuda.set_device(2), "this node has 2, not 2"),
     "an extension": (lambda: torch.utils.cpp_extension.load_inline("k", "", "__global__ void k(){}"), "kernels of"),
     "a kernel of Triton": (lambda: _of_triton[(1,)](torch.ones(2, device="cuda")), "kernels of Triton"),

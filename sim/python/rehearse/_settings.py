@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of a process that a rank has of its own: the working directory, torch's default type, signal handlers, loggers."""
+"""Settings of a process that a rank has of its own: folder, default type and flags of torch, handlers, loggers."""
 
 import collections.abc
 import functools
