@@ -75,7 +75,8 @@ def load_data_inline_in_parent():
     of_ranks = torch.utils.data.DataLoader.__init__
 
     def __init__(self, *arguments, **options):
-        options.update({name: value for name, value in _NO_WORKERS.items() if name in options})
+        if not _ranks.in_rank():
+            options.update({name: value for name, value in _NO_WORKERS.items() if name in options})
         of_ranks(self, *arguments, **options)
 
     torch.utils.data.DataLoader.__init__ = __init__
