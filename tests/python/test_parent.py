@@ -189,6 +189,26 @@ def test_workers_that_talk_by_queues_events_and_locks(tmp_path):
     assert code == 0 and "('worker', 81) 45 True" in text, text
 
 
+def test_a_parent_that_talks_to_running_ranks_is_told_that_it_cannot(tmp_path):
+    script = """
+        def train(results, done):
+            results.put(7)
+            done.wait({})
+
+        if __name__ == "__main__":
+            results, done = mp.Queue(), mp.Event()
+            process = mp.get_context("spawn").Process(target=train, args=(results, done))
+            process.start()
+            print("result", results.get())
+            done.set()
+            process.join()
+        """
+    text, code = _run(tmp_path, script.format("timeout=5"))
+    assert code == 0 and "result 7" in text and "but here they have ended" in text, text
+    text, code = _run(tmp_path, script.format(""))
+    assert code == 3 and "what it would have told these ranks later is missing" in text, text
+
+
 def test_tensors_in_shared_memory_are_shared(tmp_path):
     text, code = _run(
         tmp_path,

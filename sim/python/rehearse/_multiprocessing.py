@@ -88,6 +88,7 @@ def _replace_processes(parent):
                 return real[name](self, *arguments, **options)
             if self._rehearse_world > parent.worlds:
                 parent.await_world()
+            parent.runs_on = False
             return result
 
         setattr(base, name, method)
@@ -110,7 +111,7 @@ def _replace_processes(parent):
 
 def install(parent):
     """`parent` starts processes by start() and runs them by await_world()."""
-    _shared_objects.await_world = parent.await_world
+    _shared_objects.parent = parent
     _replace_makers()
     _replace_processes(parent)
     for module in (torch.multiprocessing, sys.modules["torch.multiprocessing.spawn"]):

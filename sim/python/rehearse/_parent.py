@@ -151,7 +151,7 @@ class Parent:
         self.only = int(os.environ.get("REHEARSE_WORLD", "0"))
         self.started = []
         self.worlds = 0
-        self.code = 0
+        self.runs_on = False  # as the script knows: a look ran the world, and nothing has been joined since
 
     def start(self, process):
         method = type(process)._start_method or multiprocessing.get_start_method()
@@ -160,16 +160,27 @@ class Parent:
         process._identity = (len(self.started) + 1,)
         self.started.append(process)
 
-    def await_world(self):
-        """Runs the processes that have been started, if any. Ends the script if they fail."""
+    def note_change(self):
+        """The script changes a shared object."""
+        if self.runs_on and not self.started:
+            self.runs_on = False
+            _say("the parent tells its processes something that real ones could still see, but here they have ended")
+
+    def await_world(self, looks=False):
+        """Runs the processes that have been started, if any. Ends the script if they fail.
+
+        `looks`: the script looks into a shared object, and might go on while the processes run.
+        """
         jobs = [process._rehearse_job for process in self.started]
         if not jobs:
             return
-        self.started = []
+        self.started, self.runs_on = [], looks
         self.worlds += 1
         is_asked_for = self.only in (0, self.worlds)
         run = self._command if is_asked_for else self._alone
         code, contents = _in_child(lambda: (run(jobs), [each.contents() for each in _shared_objects.made]))
+        if code != 0 and looks:
+            _say("the parent waited for a queue meanwhile; what it would have told these ranks later is missing")
         if code != 0 or self.is_of_log and is_asked_for:
             raise SystemExit(code)
         if self.words[1] == "sweep" and is_asked_for:  # which of its runs goes on?
@@ -233,6 +244,10 @@ class Parent:
         return begin
 
 
+def _say(text):
+    print(f"rehearse: {text}", file=sys.stderr)
+
+
 def _execute(path, module):
     with open(path, "rb") as file:
         exec(compile(file.read(), path, "exec"), vars(module))
@@ -294,9 +309,8 @@ def run(words, path, arguments):
     if parent.worlds > 0:
         return code
     gpus = "" if _cuda.is_asked() else "; with --cuda, it finds GPUs"
-    print(
-        "rehearse: the script has started no processes, so no ranks have run; if it is to be started as a rank, add "
-        f"--launcher=torchrun{gpus}",
-        file=sys.stderr,
+    _say(
+        "the script has started no processes, so no ranks have run; if it is to be started as a rank, add "
+        f"--launcher=torchrun{gpus}"
     )
     return code or 1

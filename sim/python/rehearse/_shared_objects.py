@@ -18,7 +18,7 @@ import torch
 from . import _ranks
 
 made = []  # by the parent: a world's end brings their contents back to it
-await_world = None  # what the parent calls before it looks into one of them
+parent = None
 
 
 class Shared:
@@ -33,8 +33,14 @@ class Shared:
         return None
 
     def _settle(self):
+        """Before the parent looks into it."""
         if not _ranks.in_rank():
-            await_world()
+            parent.await_world(looks=True)
+
+    def _tell(self):
+        """Before the parent changes it."""
+        if not _ranks.in_rank():
+            parent.note_change()
 
 
 class _Pickler(pickle.Pickler):
@@ -94,6 +100,7 @@ class Queue(Shared):
         self._values = queue.Queue(maxsize)
 
     def put(self, value, block=True, timeout=None):
+        self._tell()
         self._values.put(Packed(value), block, timeout)
 
     def get(self, block=True, timeout=None):
@@ -284,6 +291,7 @@ class Value(_Locked):
 
     @value.setter
     def value(self, value):
+        self._tell()
         self._value = value
 
     def contents(self):
@@ -330,6 +338,10 @@ OF_THREADS = {
 
 
 class Event(_of_threads("Event")):
+    def set(self):
+        self._tell()
+        self._inner.set()
+
     def is_set(self):
         self._settle()
         return self._inner.is_set()
