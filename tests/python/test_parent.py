@@ -232,6 +232,32 @@ def test_tensors_in_shared_memory_are_shared(tmp_path):
     assert code == 0 and text.count("sees [1.0, 2.0] [[2.0]] True") == 2 and "parent [1.0, 2.0] [[2.0]]" in text, text
 
 
+def test_tensors_in_a_queue_are_shared_and_those_of_a_fork_copied(tmp_path):
+    text, code = _run(
+        tmp_path,
+        """
+        def train(rank, queue, own, tied):
+            assert tied[0] is tied[1] and own.tolist() == [0, 0]
+            own += 1
+            begin(rank, 2)
+            if rank == 0:
+                value = torch.zeros(1)
+                queue.put((value, {"text": [1]}))
+                value += 5  # as in processes: the memory is one
+            dist.barrier()
+            if rank == 1:
+                print("got", *queue.get())
+            dist.barrier()
+
+        if __name__ == "__main__":
+            own, tied = torch.zeros(2), torch.ones(1)
+            mp.start_processes(train, (mp.Queue(), own, [tied, tied]), nprocs=2, start_method="fork")
+            print("parent", own.tolist())
+        """,
+    )
+    assert code == 0 and "got tensor([5.]) {'text': [1]}" in text and "parent [0.0, 0.0]" in text, text
+
+
 def test_replay_and_sweep(tmp_path):
     script = """
         def train(rank, size):

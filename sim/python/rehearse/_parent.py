@@ -121,7 +121,7 @@ def _globals_to_copy():
             if not key.startswith("__") and not isinstance(value, (types.ModuleType, types.FunctionType, type))
         }
         try:
-            copies[name] = _shared_objects.Packed(values)
+            copies[name] = _shared_objects.Packed(values, shares_tensors=False)
         except Exception:
             copies[name] = {key: copy for key, value in values.items() if (copy := _copied(value)) is not None}
     return copies
@@ -129,7 +129,7 @@ def _globals_to_copy():
 
 def _copied(value):
     try:
-        return _shared_objects.Packed(value)
+        return _shared_objects.Packed(value, shares_tensors=False)
     except Exception:
         return None
 

@@ -43,51 +43,60 @@ class Shared:
             parent.note_change()
 
 
-class _Pickler(pickle.Pickler):
-    """Keeps shared objects, and tensors in shared memory, as they are."""
+def _is_plain(value):
+    is_tensor = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided
+    return is_tensor and value.is_leaf and not value.is_meta
 
-    def __init__(self, file, kept, shares_tensors):
+
+class _Pickler(pickle.Pickler):
+    """Keeps shared objects and tensors as they are."""
+
+    def __init__(self, file, kept):
         super().__init__(file)
-        self._kept, self._shares_tensors = kept, shares_tensors
+        self._kept = kept
 
     def persistent_id(self, value):
-        if isinstance(value, (Shared, multiprocessing.shared_memory.SharedMemory)) or self._is_shared_tensor(value):
+        if isinstance(value, (Shared, multiprocessing.shared_memory.SharedMemory)) or _is_plain(value):
             self._kept.append(value)
             return len(self._kept) - 1
         return None
 
-    def _is_shared_tensor(self, value):
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided or value.is_meta:
-            return False
-        return self._shares_tensors or value.is_shared()
-
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file, kept):
+    def __init__(self, file, kept, shares_tensors):
         super().__init__(file)
-        self._kept = kept
+        self._kept, self._shares_tensors = kept, shares_tensors
+        self._given = {}  # by index: one tensor stays one
 
     def persistent_load(self, index):
         value = self._kept[index]
         if not isinstance(value, torch.Tensor):
             return value
-        alias = value.detach()
-        if isinstance(value, torch.nn.Parameter):
-            return torch.nn.Parameter(alias, value.requires_grad)
-        return alias.requires_grad_(value.requires_grad)
+        if id(value) not in self._given:
+            own = value.detach()
+            if not self._shares_tensors and not value.is_shared():
+                own = own.clone()
+            is_parameter = isinstance(value, torch.nn.Parameter)
+            own = torch.nn.Parameter(own, False) if is_parameter else own
+            self._given[id(value)] = own.requires_grad_(value.requires_grad)
+        return self._given[id(value)]
 
 
 class Packed:
-    """A copy of a value, made now, that each rank unpacks for itself."""
+    """A value that each rank unpacks for itself: a copy, made now, but for shared objects and tensors.
 
-    def __init__(self, value, shares_tensors=False):
+    Tensors are shared by all, as torch's processes share them; or each unpacks a copy of those that are not in shared
+    memory.
+    """
+
+    def __init__(self, value, shares_tensors=True):
         data = io.BytesIO()
-        self._kept = []
-        _Pickler(data, self._kept, shares_tensors).dump(value)
+        self._kept, self._shares_tensors = [], shares_tensors
+        _Pickler(data, self._kept).dump(value)
         self._data = data.getvalue()
 
     def unpack(self):
-        return _Unpickler(io.BytesIO(self._data), self._kept).load()
+        return _Unpickler(io.BytesIO(self._data), self._kept, self._shares_tensors).load()
 
 
 def _nothing(*_, **__):
