@@ -140,6 +140,22 @@ def test_a_rank_that_fails_ends_the_script(tmp_path):
     assert "culprit: rank 1 at train.py:" in text and "swallowed" not in text and "went on" not in text
 
 
+@pytest.mark.parametrize("numbers", ["min(rank, 1), 3", "2 - rank, 3", "rank % 2, 2"])
+def test_ranks_are_numbered_as_their_processes(tmp_path, numbers):
+    text, code = _run(
+        tmp_path,
+        f"""
+        def train(rank):
+            begin({numbers})
+            dist.barrier()
+
+        if __name__ == "__main__":
+            mp.spawn(train, nprocs=3)
+        """,
+    )
+    assert code == 1 and "ranks have the numbers of their processes" in " ".join(text.split()), text
+
+
 def test_ranks_that_hang_are_named(tmp_path):
     text, code = _run(
         tmp_path,

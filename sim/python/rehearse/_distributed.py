@@ -35,10 +35,22 @@ def _require_one_list_of_ranks(name, ranks):
         )
 
 
+def _require_own_number(own, options):
+    """Other numbers would be sent to other ranks than the script means."""
+    size_differs = not own.is_in_world and options.group_size != own.size
+    if options.group_rank != own.number or size_differs:
+        raise RuntimeError(
+            f"rehearse: init_process_group(rank={options.group_rank}, world_size={options.group_size}) in process "
+            f"{own.number} of {own.size}: ranks have the numbers of their processes, in the order of their start"
+        )
+
+
 def _make_backend(options, _backend_options=None):
     own, timeout = _ranks.current(), _own_timeout(options.timeout)
     ranks = list(options.global_ranks_in_group)
     own.worlds += not ranks
+    if not ranks:
+        _require_own_number(own, options)
     if not ranks and not own.is_in_world:
         own.is_in_world = True
         own.groups[options.group_id] = "world"
