@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank raises at each place of a step in turn, while the others are wherever they are: always a report."""
 
+import os
 import queue
+import subprocess
 import sys
 import threading
 import time
@@ -110,3 +112,28 @@ def test_a_rank_fails_at_any_line():
         report = report_of(body)
         assert report.verdict == "RANK FAILED", (number, report.text)
         assert "rank 1" in report.headline and "Planted: line" in report.headline, (number, report.text)
+
+
+FAULT = """import ctypes, os
+import torch.distributed as dist
+def read():
+    ctypes.string_at(0)
+dist.init_process_group()
+if dist.get_rank() == 1:
+    read()
+"""
+
+
+def test_a_fault_that_ends_the_process_names_its_line(tmp_path):
+    (tmp_path / "train.py").write_text(FAULT)
+    for words in (["run"], ["sweep", "--seeds=1..4", "--keep-going"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", "rehearse", words[0], "train.py", *words[1:]],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert "CRASHED" in ended.stdout and "rank 1 ended the process by SIGSEGV" in ended.stdout, ended.stderr
+        assert "train.py:4 in read" in ended.stdout, ended.stdout

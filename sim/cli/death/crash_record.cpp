@@ -5,9 +5,11 @@
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/interpreter.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/stack_fault.h>
 #include <rehearse_internal/sim/fault_firings.h>
@@ -75,6 +77,17 @@ void note_crash(CrashRecord& crash, int signal) noexcept {
   put(crash.failed_check, exec::failed_check());
   // Last, because the walk along a damaged stack may never end.
   crash.frames = exec::CallSite::capture_to(crash.addresses);
+  note_places(crash);
+}
+
+void note_places(CrashRecord& crash) noexcept {
+  const auto* const script = exec::interpreter();
+  if (script == nullptr) return;
+  for (std::size_t i = 0; i < crash.frames; ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(crash.addresses[i]);
+    crash.places[i].front() = '\0';
+    if (script->addresses().contains(address)) script->write_place(address, crash.places[i]);
+  }
 }
 
 void note_call(CrashRecord& crash, std::string_view call) noexcept { put(crash.call, call); }
@@ -86,7 +99,11 @@ void end_process(int code) noexcept {
 std::string signal_text(int signal) { return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal)); }
 
 exec::CallSite site_of(const CrashRecord& crash) {
-  return exec::CallSite::from_addresses(std::span(crash.addresses).first(crash.frames));
+  std::vector<void*> addresses(crash.addresses.begin(), crash.addresses.begin() + static_cast<long>(crash.frames));
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (crash.places[i].front() != '\0') addresses[i] = exec::interpreter()->address_of(crash.places[i].data());
+  }
+  return exec::CallSite::from_addresses(addresses);
 }
 
 std::vector<FaultLine> faults_of(const CrashRecord& crash) {

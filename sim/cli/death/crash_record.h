@@ -56,6 +56,8 @@ struct CrashRecord {
   std::size_t overflowed_stack_bytes = 0;  // 0: the stack did not overflow
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
+  // Those of an interpreter's frames, as exec::Interpreter::write_place() writes them; empty: a compiled frame.
+  std::array<std::array<char, 512>, exec::CallSite::kFramesMax> places{};
   Verdict verdict = Verdict::crashed;  // this field and the next three are set only at an early end (see EarlyEnd)
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
@@ -81,6 +83,9 @@ void note_call(CrashRecord& crash, std::string_view call) noexcept;
 
 // For example "SIGSEGV (Segmentation fault)".
 std::string signal_text(int signal);
+
+// Adds the places of an interpreter's frames. Async-signal-safe.
+void note_places(CrashRecord& crash) noexcept;
 
 exec::CallSite site_of(const CrashRecord& crash);
 

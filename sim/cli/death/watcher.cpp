@@ -105,6 +105,7 @@ void Watcher::note(const exec::Found& found) {
   crash.at_ns = found.at.time_since_epoch().count();
   crash.frames = std::min(found.stack.size(), crash.addresses.size());
   std::copy_n(found.stack.begin(), crash.frames, crash.addresses.begin());
+  note_places(crash);
   note_call(crash, found.call);
 }
 

@@ -57,8 +57,14 @@ class Worker {
     int status = 0;
     while (waitpid(copy, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFSIGNALED(status)) raise(WTERMSIG(status));
+    if (WIFSIGNALED(status)) die_as(WTERMSIG(status));
     if (WEXITSTATUS(status) != 0) _exit(WEXITSTATUS(status));
+  }
+
+  // The copy has recorded its death.
+  static void die_as(int signal) {
+    ::signal(signal, SIG_DFL);
+    raise(signal);
   }
 
   void answer(std::uint64_t seed) {

@@ -4,9 +4,11 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse_internal/exec/interpreter.h>
@@ -32,6 +34,10 @@ class Process final : public exec::Interpreter {
   std::size_t frames_of(const std::byte* image, std::span<void*> out) noexcept override;
   AddressRange addresses() const noexcept override { return frames_.addresses(); }
   ResolvedAddress resolve(std::uintptr_t address) override { return frames_.resolve(address); }
+  void write_place(std::uintptr_t address, std::span<char> out) const noexcept override {
+    frames_.write_place(address, out);
+  }
+  void* address_of(std::string_view place) override { return frames_.address_of(place); }
   std::vector<Branch> branches_around(const std::string& file, int line) override;
   std::string source_of(const std::string& file, int line) override;
   bool owns_condition(const void* condition) const noexcept override;

@@ -2,8 +2,11 @@
 #include "python/state/frames.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -37,14 +40,45 @@ Frames::Frames() {
   addresses_.end = addresses_.begin + kBytesOfAll;
 }
 
+void* Frames::add(CodePlace place) {
+  if ((places_.size() + 1) * kBytesOfPlace >= kBytesOfAll) throw std::length_error("too many places in Python code");
+  places_.push_back(std::move(place));
+  return reinterpret_cast<void*>(addresses_.begin + (places_.size() - 1) * kBytesOfPlace);
+}
+
+auto Frames::place_at(std::uintptr_t address) const noexcept -> const CodePlace* {
+  const auto number = (address - addresses_.begin) / kBytesOfPlace;
+  return number < places_.size() ? &places_[number] : nullptr;
+}
+
 void* Frames::address_of(PyCodeObject* code, int instruction) {
-  const auto [number, is_new] = numbers_.try_emplace({code, instruction}, places_.size());
+  const auto [known, is_new] = addresses_of_places_.try_emplace({code, instruction}, nullptr);
   if (is_new) {
-    if ((places_.size() + 1) * kBytesOfPlace >= kBytesOfAll) throw std::length_error("too many places in Python code");
     Py_INCREF(code);
-    places_.push_back({code, instruction});
+    known->second = add({code, instruction});
   }
-  return reinterpret_cast<void*>(addresses_.begin + number->second * kBytesOfPlace);
+  return known->second;
+}
+
+// The line, the function and the file.
+void Frames::write_place(std::uintptr_t address, std::span<char> out) const noexcept {
+  const auto* const place = place_at(address);
+  if (place == nullptr || place->code == nullptr) return;
+  const auto text = [](PyObject* unicode) {
+    return PyUnicode_IS_COMPACT_ASCII(unicode) ? static_cast<const char*>(PyUnicode_DATA(unicode)) : "?";
+  };
+  std::snprintf(out.data(), out.size(), "%d\n%s\n%s", PyCode_Addr2Line(place->code, place->instruction),
+                text(name_of(place->code)), text(place->code->co_filename));
+}
+
+void* Frames::address_of(std::string_view place) {
+  const auto line_end = place.find('\n'), name_end = place.find('\n', line_end + 1);
+  if (line_end == std::string_view::npos || name_end == std::string_view::npos) return nullptr;
+  exec::Frame frame;
+  frame.function = short_name(std::string(place.substr(line_end + 1, name_end - line_end - 1)));
+  frame.file = place.substr(name_end + 1);
+  frame.line = std::atoi(std::string(place.substr(0, line_end)).c_str());
+  return add({nullptr, 0, std::move(frame)});
 }
 
 std::size_t Frames::capture(PyThreadState* state, std::span<void*> out) noexcept {
@@ -58,14 +92,19 @@ std::size_t Frames::capture(PyThreadState* state, std::span<void*> out) noexcept
 }
 
 exec::Interpreter::ResolvedAddress Frames::resolve(std::uintptr_t address) const {
-  const auto& place = places_.at((address - addresses_.begin) / kBytesOfPlace);
-  const bool attaches = attached_state() == nullptr;
-  const auto held = attaches ? PyGILState_Ensure() : PyGILState_STATE{};
   exec::Interpreter::ResolvedAddress resolved;
-  resolved.frame.function = short_name(text_of(name_of(place.code)));
-  resolved.frame.file = text_of(place.code->co_filename);
-  resolved.frame.line = PyCode_Addr2Line(place.code, place.instruction);
-  if (attaches) PyGILState_Release(held);
+  const auto* const place = place_at(address);
+  if (place == nullptr) return {{"??", "", 0}, false};
+  if (place->code == nullptr) {
+    resolved.frame = place->frame;
+  } else {
+    const bool attaches = attached_state() == nullptr;
+    const auto held = attaches ? PyGILState_Ensure() : PyGILState_STATE{};
+    resolved.frame.function = short_name(text_of(name_of(place->code)));
+    resolved.frame.file = text_of(place->code->co_filename);
+    resolved.frame.line = PyCode_Addr2Line(place->code, place->instruction);
+    if (attaches) PyGILState_Release(held);
+  }
   resolved.users_own = is_users(resolved.frame.file);
   return resolved;
 }

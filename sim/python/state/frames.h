@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,22 +28,28 @@ class Frames {
   std::size_t capture(PyThreadState* state, std::span<void*> out) noexcept;
 
   exec::Interpreter::AddressRange addresses() const noexcept { return addresses_; }
+  // See exec::Interpreter.
   exec::Interpreter::ResolvedAddress resolve(std::uintptr_t address) const;
+  void write_place(std::uintptr_t address, std::span<char> out) const noexcept;
+  void* address_of(std::string_view place);
 
   // Files below these folders are not the user's.
   void set_library_folders(std::vector<std::string> folders) { library_folders_ = std::move(folders); }
 
  private:
   struct CodePlace {
-    PyCodeObject* code;
+    PyCodeObject* code;  // null: of another process
     int instruction;
+    exec::Frame frame = {};  // of another process
   };
 
+  void* add(CodePlace place);
+  const CodePlace* place_at(std::uintptr_t address) const noexcept;
   bool is_users(const std::string& file) const;
 
   exec::Interpreter::AddressRange addresses_;
   std::vector<CodePlace> places_;  // their code is never released
-  std::map<std::pair<PyCodeObject*, int>, std::size_t> numbers_;
+  std::map<std::pair<PyCodeObject*, int>, void*> addresses_of_places_;
   std::vector<std::string> library_folders_;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
@@ -41,6 +42,10 @@ class Interpreter {
   // Where these addresses lie: nothing else may be there.
   virtual AddressRange addresses() const noexcept = 0;
   virtual ResolvedAddress resolve(std::uintptr_t address) = 0;
+  // An address means nothing in another process. A process that dies writes the place as a text (terminated, cut to
+  // fit; this allocates nothing), for which another one has an address of its own.
+  virtual void write_place(std::uintptr_t /*address*/, std::span<char> /*out*/) const noexcept {}
+  virtual void* address_of(std::string_view /*place*/) { return nullptr; }
 
   // A branch of a statement such as `if`, a loop or `try`, for people: "if loss > 2.0", with the statement's line.
   struct Branch {
