@@ -141,3 +141,36 @@ def test_a_variable_may_hold_the_last_reference_to_a_model():
             dist.barrier()
 
     assert "rank 2" in report_of(body, ranks=4).text
+
+
+MODULES = {
+    "itself.py": """from __future__ import annotations
+import dataclasses, sys
+own = sys.modules[__name__]
+own.VALUE = 3
+@dataclasses.dataclass
+class Settings:
+    rate: float = 0.1
+assert own.Settings().rate == 0.1 and own.__name__ == "itself" and own.__spec__.name == "itself"
+""",
+    "ring_a.py": "NAMES = ['a']\nimport ring_b\n",
+    "ring_b.py": "import ring_a\nring_a.NAMES.append('b')\n",
+    "package/__init__.py": "",
+    "package/inner.py": "import sys\nOWN = sys.modules['package.inner'] is sys.modules[__name__]\n",
+}
+
+
+def test_a_module_finds_itself_while_it_is_imported(tmp_path):
+    (tmp_path / "package").mkdir()
+    for name, text in MODULES.items():
+        (tmp_path / name).write_text(text)
+
+    def body(rank):
+        sys.path.insert(0, str(tmp_path))
+        import itself
+        import package.inner
+        import ring_a
+
+        assert itself.VALUE == 3 and ring_a.NAMES == ["a", "b"] and package.inner.OWN
+
+    on_ranks(body, ranks=2)

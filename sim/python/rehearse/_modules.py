@@ -63,7 +63,11 @@ class RankModule(types.ModuleType):
             return inner
 
     def __setattr__(self, name, value):
-        setattr(_get(self, "__dict__")["_rehearse_module"](), name, value)
+        find = _get(self, "__dict__").get("_rehearse_module")
+        if find is None:  # importlib prepares it
+            object.__setattr__(self, name, value)
+        else:
+            setattr(find(), name, value)
 
     def __delattr__(self, name):
         delattr(_get(self, "__dict__")["_rehearse_module"](), name)
@@ -104,10 +108,12 @@ class _Loader(importlib.abc.Loader):
         self.spec = spec
 
     def create_module(self, spec):
-        return _stand_in(self.spec.name, lambda: _module_of_rank(self.spec.name, self.spec))
+        return RankModule(spec.name)
 
+    # By now sys.modules has it, where the module's own code may look for itself.
     def exec_module(self, module):
-        _get(module, "__dict__")["_rehearse_module"]()
+        find = _get(module, "__dict__")["_rehearse_module"] = lambda: _module_of_rank(self.spec.name, self.spec)
+        find()
 
 
 class _Finder(importlib.abc.MetaPathFinder):
