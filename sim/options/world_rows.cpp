@@ -154,11 +154,25 @@ Options<WorldOptions> run_rows() {
        "in sweeps `\"10ms\"`, else `\"0ns\"`"},
       {"file_time", kinds::duration(at(&WorldOptions::file_time), "2ms"),
        "a duration: each call of the program on a file takes a drawn time between 0 and this", "", true},
+  };
+  return in_section("world", std::move(rows));
+}
+
+Options<WorldOptions> limit_rows() {
+  Options<WorldOptions> rows = {
       {"timeout",
        kinds::parsed(at(&WorldOptions::timeout), Form::text,
                      {"a duration of whole milliseconds, as in \"30min\", or \"0s\" for none"}, whole_milliseconds,
                      units::print_duration),
        "the timeout of every operation, in virtual time; `\"0s\"`: none"},
+      {.key = "date",
+       .value = kinds::parsed(at(&WorldOptions::date), Form::text,
+                              {"a date of UTC from 1970 to 2199, as in \"2026-12-01\" or \"2026-12-01T09:30:00Z\""},
+                              units::parse_date, units::print_date),
+       .guide = "when the run begins, by the ranks' clocks: a date of UTC, with a time (`\"2026-12-01T09:30:00Z\"`) or "
+                "without",
+       .unless_default = true,
+       .flag = {"--date", "DATE", "2026-12-01", "when the run begins, by the ranks' clocks", "", 12}},
       {"buffered_sends", kinds::flag(at(&WorldOptions::buffered_sends)),
        "`true`: a send ends before its receive is called"},
       {"coalesced_as_one", kinds::flag(at(&WorldOptions::coalesced_as_one)),
@@ -300,7 +314,7 @@ Options<WorldOptions> fault_rows() {
 const Options<WorldOptions>& world_rows() {
   static const auto rows = [] {
     Options<WorldOptions> all;
-    for (auto* const part : {mode_rows, run_rows, model_rows, check_rows, fault_rows})
+    for (auto* const part : {mode_rows, run_rows, limit_rows, model_rows, check_rows, fault_rows})
       for (auto& row : part()) all.push_back(std::move(row));
     return all;
   }();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "units.h"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -158,6 +160,38 @@ std::string print_flops(double flops_per_second) {
     if (flops_per_second >= unit.factor && parse_flops(text) == flops_per_second) return text;
   }
   return fmt::format("{}FLOP/s", flops_per_second);
+}
+
+std::optional<std::chrono::sys_seconds> parse_date(std::string_view text) {
+  constexpr std::string_view kPattern = "dddd-dd-ddTdd:dd:ddZ";
+  constexpr std::size_t kDateAlone = 10;
+  if (text.size() != kPattern.size() && text.size() != kDateAlone) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (kPattern[i] == 'd' ? !is_digit : text[i] != kPattern[i]) return std::nullopt;
+  }
+  const auto number = [&](std::size_t begin, std::size_t count) {
+    int value = 0;
+    for (const char digit : text.substr(std::min(begin, text.size()), count)) value = value * 10 + (digit - '0');
+    return value;
+  };
+  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
+                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                        std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  const int hours = number(11, 2), minutes = number(14, 2), seconds = number(17, 2);
+  const bool exists = day.ok() && day.year() >= std::chrono::year(1970) && day.year() < std::chrono::year(2200) &&
+                      hours < 24 && minutes < 60 && seconds < 60;
+  if (!exists) return std::nullopt;
+  return std::chrono::sys_days(day) + std::chrono::hours(hours) + std::chrono::minutes(minutes) +
+         std::chrono::seconds(seconds);
+}
+
+std::string print_date(std::chrono::sys_seconds date) {
+  const auto midnight = std::chrono::floor<std::chrono::days>(date);
+  const std::chrono::year_month_day day = midnight;
+  const std::chrono::hh_mm_ss time(date - midnight);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", int(day.year()), unsigned(day.month()),
+                     unsigned(day.day()), time.hours().count(), time.minutes().count(), time.seconds().count());
 }
 
 }  // namespace rehearse::sim::units

@@ -31,4 +31,8 @@ std::string print_bandwidth(double bytes_per_second);
 std::optional<double> parse_flops(std::string_view text);
 std::string print_flops(double flops_per_second);
 
+// A date of UTC from 1970 to 2199, with a time or without: "2026-12-01", "2026-12-01T09:30:00Z".
+std::optional<std::chrono::sys_seconds> parse_date(std::string_view text);
+std::string print_date(std::chrono::sys_seconds date);
+
 }  // namespace rehearse::sim::units

@@ -118,7 +118,7 @@ struct Machine {
   Decisions& decisions;
   ScratchFolders& scratch;
   RunRecord& record;
-  VirtualClock clock = {};
+  VirtualClock clock{options.date.time_since_epoch()};
   torch_state::TorchRankState state{{.seed = options.seed}};
   const std::unique_ptr<exec::RankState> interpreted = state_of_interpreter(state);
   EndOnFailure failures = {};

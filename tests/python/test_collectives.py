@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch.distributed in ranks: values as in processes."""
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -152,3 +153,20 @@ def test_a_hook_that_waits_in_its_callbacks():
         assert gathered(gradients) == [gradients] * RANKS
 
     on_ranks(body)
+
+
+@pytest.mark.parametrize("backend", [None, "gloo", "nccl", "cpu:gloo", "cpu:gloo,cuda:nccl"])
+@pytest.mark.parametrize("level", [dist.DebugLevel.OFF, dist.DebugLevel.DETAIL])
+def test_groups_of_any_back_end(backend, level):
+    def body(rank):
+        dist.set_debug_level(level)
+        dist.init_process_group(backend)
+        value = torch.ones(2)
+        dist.all_reduce(value)
+        dist.barrier()
+        half = dist.new_group([0, 1], backend=backend)
+        dist.all_reduce(value, group=half)
+        assert value.tolist() == [4, 4]
+        dist.destroy_process_group()
+
+    on_ranks(body, ranks=2, init=False)

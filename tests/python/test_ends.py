@@ -360,3 +360,14 @@ def test_a_script_ends_as_a_process_does(tmp_path):
     wrong = _command(tmp_path, "run", "train.py", "--ranks=3", "--", "fail")
     assert wrong.returncode == 1 and "hook of 2: no data\nat exit of 2\n" in wrong.stdout, wrong.stdout + wrong.stderr
     assert "RANK FAILED: rank 2: ValueError: no data" in wrong.stdout
+
+
+def test_a_run_begins_at_the_date_that_it_is_given(tmp_path):
+    (tmp_path / "when.py").write_text("import datetime\nprint(datetime.datetime.now(datetime.timezone.utc))\n")
+    assert "2020-01-01 00:00:00" in _command(tmp_path, "run", "when.py", "--ranks=1").stdout
+    dated = _command(tmp_path, "run", "when.py", "--ranks=1", "--date=2026-12-01T09:30:00Z")
+    assert "2026-12-01 09:30:00" in dated.stdout, dated.stdout + dated.stderr
+    replay = dated.stdout.partition("replay: python -m rehearse ")[2].splitlines()[0].split()
+    assert "2026-12-01 09:30:00" in _command(tmp_path, *replay).stdout
+    wrong = _command(tmp_path, "run", "when.py", "--date=tomorrow")
+    assert wrong.returncode != 0 and "--date" in wrong.stderr and "2026-12-01" in wrong.stderr

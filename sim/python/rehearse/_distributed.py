@@ -68,7 +68,7 @@ def _map_backends():
         asked = of_config(self)
         if not _ranks.in_rank() or any(name not in _REAL for name in asked.values()):
             return asked
-        return {"cpu": _NAME}
+        return {device: _NAME for device in asked if device in _devices} or {"cpu": _NAME}
 
     c10d.BackendConfig.get_device_backend_map = get_device_backend_map
 
@@ -80,6 +80,9 @@ class _TypesOfBackends(dict):
         if not _ranks.in_rank() or name not in _REAL | {_NAME}:
             return super().__getitem__(name)
         return c10d.ProcessGroup.BackendType.CUSTOM
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
 
 
 def _meet_at_world_store():
@@ -106,11 +109,25 @@ def _tell_meshes_apart():
     device_mesh.DeviceMesh.__init__ = __init__
 
 
-def install():
-    dist.Backend.register_backend(_NAME, _make_backend, extended_api=True, devices=["cpu"])
+def _compare_no_calls_twice():
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL, torch compares the calls of ranks through Gloo. Ours are compared anyway."""
+    of_torch = c10d._create_process_group_wrapper
+
+    def _create_process_group_wrapper(wrapped_pg, *arguments, **options):
+        return wrapped_pg if _ranks.in_rank() else of_torch(wrapped_pg, *arguments, **options)
+
+    c10d._create_process_group_wrapper = _create_process_group_wrapper
+
+
+def install(devices):
+    """`devices`: the types of devices whose tensors the groups take."""
+    global _devices
+    _devices = devices
+    dist.Backend.register_backend(_NAME, _make_backend, extended_api=True, devices=devices)
     _map_backends()
     c10d.Backend.backend_type_map = _TypesOfBackends(c10d.Backend.backend_type_map)
     _meet_at_world_store()
+    _compare_no_calls_twice()
     _tell_meshes_apart()
     if not hasattr(Backend, "_set_default_timeout"):
         Backend._set_default_timeout = lambda self, timeout: _rehearse.set_timeout(self, _milliseconds(timeout))

@@ -286,7 +286,8 @@ trace = "yes"
           "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
           "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
           "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-          "schedule, pct_depth, pct_steps, preempt, patience, file_time, timeout, buffered_sends, coalesced_as_one, "
+          "schedule, pct_depth, pct_steps, preempt, patience, file_time, timeout, date, buffered_sends, "
+          "coalesced_as_one, "
           "memory, "
           "stack, "
           "steps_max",

@@ -96,4 +96,16 @@ TEST(Seed, DecimalAndHex_Parse) {
 }
 
 }  // namespace
+TEST(Units, ADateIsOneOfUtc_WithATimeOrWithout) {
+  using std::chrono::sys_days, std::chrono::year, std::chrono::hours, std::chrono::minutes;
+  EXPECT_EQ(units::parse_date("2026-12-01"), sys_days(year(2026) / 12 / 1));
+  EXPECT_EQ(units::parse_date("2024-02-29T23:59:00Z"), sys_days(year(2024) / 2 / 29) + hours(23) + minutes(59));
+  for (const auto* const text : {"1970-01-01T00:00:00Z", "2026-12-01T09:30:05Z", "2199-12-31T23:59:59Z"})
+    EXPECT_EQ(units::print_date(units::parse_date(text).value()), text);
+  for (const auto* const text :
+       {"", "2026", "2026-13-01", "2023-02-29", "1969-12-31", "2200-01-01", "2026-12-01T09:30Z", "2026-12-01T24:00:00Z",
+        "2026-12-01T09:60:00Z", "2026-12-01 09:30:00Z", "26-12-01xx"})
+    EXPECT_EQ(units::parse_date(text), std::nullopt) << text;
+}
+
 }  // namespace rehearse::sim

@@ -83,6 +83,9 @@ struct WorldOptions {
   // causes.
   bool coalesced_as_one = false;
 
+  // The date when the run begins, for the ranks' clocks. The same for each run, so that runs are alike.
+  std::chrono::sys_seconds date = std::chrono::sys_days(std::chrono::year(2020) / 1 / 1);
+
   // The parent of the ranks' scratch folders; each seed gets a folder in it. Empty: the system's folder for temporary
   // files. See RankContext::scratch_folder().
   std::filesystem::path scratch = {};
