@@ -72,8 +72,9 @@ bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept {
 }
 
 ByteSpan bounds_of(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
-      tensor.numel() == 0) {
+  // A device of LibTorch's private type has the host's memory (Python's --cuda=device).
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || tensor.numel() == 0 || !tensor.has_storage() ||
+      !(tensor.device().is_cpu() || tensor.device().is_privateuseone())) {
     return {};
   }
   const auto* const base = static_cast<const std::byte*>(tensor.storage().unsafeGetStorageImpl()->data());

@@ -6,7 +6,9 @@ import contextlib
 import os
 import warnings
 
-os.environ["REHEARSE_CUDA"] = "1"
+os.environ.setdefault("REHEARSE_CUDA", "1")
+IS_DEVICE = os.environ["REHEARSE_CUDA"] == "device"
+TYPE = "cuda" if IS_DEVICE else "cpu"
 
 import pytest
 import torch
@@ -28,7 +30,7 @@ def _within(context, function):
 
 
 def _product(**options):
-    return (torch.ones(2, 2, **options) @ torch.ones(2, 2, **options)).dtype
+    return (torch.ones(2, 2, device="cuda", **options) @ torch.ones(2, 2, device="cuda", **options)).dtype
 
 
 def _scaled_step():
@@ -101,14 +103,14 @@ def _device_of_fake():
 
 # By name: what a script writes, and what it gets in a world of two ranks.
 ANSWERS = {
-    "device of a text": (lambda: torch.device("cuda").type, "cpu"),
-    "device of a text with a number": (lambda: torch.device("cuda:1") == torch.device("cuda"), True),
-    "device of a type and a number": (lambda: torch.device("cuda", 1).type, "cpu"),
-    "device of a number": (lambda: torch.device(1).type, "cpu"),
+    "device of a text": (lambda: torch.device("cuda").type, TYPE),
+    "device of a text with a number": (lambda: torch.device("cuda:1") == torch.device("cuda"), not IS_DEVICE),
+    "device of a type and a number": (lambda: torch.device("cuda", 1).type, TYPE),
+    "device of a number": (lambda: torch.device(1).type, TYPE),
     "device of a tensor": (lambda: torch.ones(2, device="cuda:1").device == torch.device("cuda:1"), True),
-    "number of a tensor's device": (lambda: torch.ones(2, device="cuda:1").get_device(), -1),
+    "number of a tensor's device": (lambda: torch.ones(2, device="cuda:1").get_device(), 1 if IS_DEVICE else -1),
     "is_cuda": (lambda: torch.ones(2, device="cuda").is_cuda, True),
-    "with a device": (lambda: _within(torch.device("cuda:1"), lambda: torch.ones(2).device.type), "cpu"),
+    "with a device": (lambda: _within(torch.device("cuda:1"), lambda: torch.ones(2).device.type), TYPE),
     "autocast": (lambda: _within(torch.autocast("cuda"), _product), torch.float16),
     "autocast of a type": (lambda: _within(torch.autocast("cuda", dtype=torch.bfloat16), _product), torch.bfloat16),
     "autocast that is off": (lambda: _within(torch.autocast("cuda", enabled=False), _product), torch.float32),
@@ -126,7 +128,7 @@ ANSWERS = {
     "a device for a while": (lambda: _within(torch.cuda.device(1), torch.cuda.current_device), 1),
     "device_count": (lambda: torch.cuda.device_count(), 2),
     "is_available": (lambda: torch.cuda.is_available(), True),
-    "is_initialized": (lambda: torch.cuda.is_initialized(), False),
+    "is_initialized": (lambda: torch.cuda.is_initialized(), IS_DEVICE),
     "get_device_name": (lambda: torch.cuda.get_device_name(0), "the CPU, for which --cuda stands"),
     "get_device_properties": (lambda: torch.cuda.get_device_properties(0).total_memory, 80 << 30),
     "get_device_capability": (lambda: torch.cuda.get_device_capability(), (8, 0)),
@@ -172,8 +174,8 @@ ANSWERS = {
         0,
     ),
     "storage": (lambda: torch.ones(2).untyped_storage().cuda().nbytes(), 8),
-    "fake tensor": (_device_of_fake, "cpu"),
-    "current_accelerator": (lambda: torch.accelerator.current_accelerator().type, "cpu"),
+    "fake tensor": (_device_of_fake, TYPE),
+    "current_accelerator": (lambda: torch.accelerator.current_accelerator().type, TYPE),
     "accelerator is_available": (lambda: torch.accelerator.is_available(), True),
     "accelerator device_count": (lambda: torch.accelerator.device_count(), 2),
     "set_device_index": (

@@ -48,6 +48,7 @@ at::Tensor plain(const at::Tensor& tensor) {
   auto values = tensor.detach();
   if (values.layout() != c10::kStrided) values = values.to_dense();
   if (values.is_quantized()) values = values.dequantize();
+  if (values.device().is_privateuseone()) values = values.cpu();  // ranks' devices differ (Python's --cuda=device)
   return values.resolve_conj().resolve_neg().contiguous();
 }
 

@@ -8,6 +8,7 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "comm/call/host_view.h"
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
 #include "timeout_extension.h"
@@ -71,6 +72,8 @@ void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
 auto RankBackend::call(const Called& called, Describe describe, c10::function_ref<Replay()>) -> WorkPtr {
   auto work = make(called);
   describe(work->operation);
+  if (is_on_private_device(work->operation)) [[unlikely]]
+    run_on_host(work->operation);
   if (coalesced_ != nullptr) [[unlikely]]
     return gather(std::move(work));
   submit_to_group(work);

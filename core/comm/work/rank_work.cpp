@@ -16,6 +16,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
+#include "comm/call/host_view.h"
 #include "exec/fiber/prefetch.h"
 #include "work_observer.h"
 
@@ -209,7 +210,7 @@ std::vector<at::Tensor> RankWork::result() {
   TORCH_CHECK(state_ != State::pending,
               "Work needs to be completed before calling result(). Should call wait() before result().");
   note_known();
-  return {operation.outputs.begin(), operation.outputs.end()};
+  return of_caller(operation.outputs);
 }
 
 // On the CPU, it waits for nothing.

@@ -6,6 +6,8 @@
 
 #include <ATen/core/jit_type.h>
 
+#include "comm/call/host_view.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -42,7 +44,7 @@ void WorkFutures::mark_outputs(const Operation& call, const std::exception_ptr& 
   if (error != nullptr) {
     outputs_->setError(error);
   } else {
-    outputs_->markCompleted(c10::IValue(std::vector<at::Tensor>(call.outputs.begin(), call.outputs.end())));
+    outputs_->markCompleted(c10::IValue(of_caller(call.outputs)));
   }
 }
 

@@ -22,6 +22,7 @@
 #include <rehearse_internal/sim/scenario.h>
 
 #include "buffers/lone_training.h"
+#include "python/device/cuda.h"
 #include "python/module/checks.h"
 #include "python/module/process.h"
 #include "python/module/rank.h"
@@ -268,6 +269,15 @@ void define_rank(py::module_& module) {
   module.def("label", [](const std::string& name) { return std::make_shared<Label>(context_of_rank(), name); });
 }
 
+void define_cuda(py::module_& module) {
+  module.def("let_cuda_be_cpu", let_cuda_be_cpu);
+  module.def("let_cuda_be_device", let_cuda_be_device);
+  module.def("begin_cuda_of_rank", [](int count) { begin_cuda_of_rank(static_cast<c10::DeviceIndex>(count)); });
+  module.def("cuda_generator", [] { return cuda_generator(); });
+  module.def("current_cuda", [] { return static_cast<int>(current_cuda()); });
+  module.def("set_current_cuda", [](int index) { current_cuda() = static_cast<c10::DeviceIndex>(index); });
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_rehearse, module) {
@@ -276,7 +286,7 @@ PYBIND11_MODULE(_rehearse, module) {
   define_rank(module);
   define_checks(module);
   module.def("run_world", run_world);
-  module.def("let_cuda_be_cpu", let_cuda_be_cpu);
+  define_cuda(module);
   module.def("run_command", run_command);
   module.def("program_of", program_of);
 }

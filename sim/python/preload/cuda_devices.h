@@ -7,4 +7,7 @@ namespace rehearse::python {
 // Throws std::runtime_error if this torch lacks a function that is replaced, and names it.
 void let_cuda_be_cpu();
 
+// From now on "cuda" names a device that has the CPU's memory (device/cuda.h). Otherwise as let_cuda_be_cpu().
+void let_cuda_be_device();
+
 }  // namespace rehearse::python

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A script that is written for GPUs, on a machine without one (--cuda).
+"""A script that is written for GPUs, on a machine without one (--cuda, --cuda=device).
 
-"cuda" means the CPU: a device that a script names is the CPU's, and torch.cuda answers as on a node that has a GPU for
-each rank. The extension replaces the functions of torch that make devices; what stands here answers for torch.cuda.
+"cuda" means the CPU, or a device of its own that has the CPU's memory. torch.cuda answers as on a node that has a GPU
+for each rank: that is what stands here. The extension replaces the functions of torch that make devices.
 """
 
-import contextlib
 import functools
 import os
 import sys
@@ -17,9 +16,11 @@ from torch.cuda import memory
 
 import _rehearse
 
-from . import _cuda_streams, _ranks
+from . import _cuda_as_cpu, _cuda_streams, _ranks
 
-_IS_ASKED = "REHEARSE_CUDA" in os.environ
+_ASKED = os.environ.get("REHEARSE_CUDA")
+_IS_DEVICE = _ASKED == "device"
+_OPTION = "--cuda=device" if _IS_DEVICE else "--cuda"
 _GIB = 1 << 30
 _NAME = "the CPU, for which --cuda stands"
 
@@ -66,20 +67,9 @@ _ANSWERS_OF_MEMORY = {
 }
 
 
-class _OfRank:
-    """What a rank's process keeps for CUDA."""
-
-    def __init__(self):
-        self.index, self.stream = 0, None
-        self.generator = torch.Generator()
-        self.generator.manual_seed(0)
-
-
-def of_rank():
-    rank = _ranks.current()
-    if rank.cuda is None:
-        rank.cuda = _OfRank()
-    return rank.cuda
+_OF_ACCELERATOR_MEMORY = dict.fromkeys(
+    ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), 0
+)
 
 
 class _Properties:
@@ -96,15 +86,16 @@ def _device_count():
     return max(int(os.environ.get("LOCAL_WORLD_SIZE", _ranks.current().size)), 1)
 
 
-# A torch.device has lost its number, so it is that of the rank's own GPU.
 def _index_of(device):
     if isinstance(device, int):
         return device
-    if isinstance(device, str) and ":" in device:
-        return int(device.rpartition(":")[2])
-    if isinstance(device, torch.device):
+    if isinstance(device, str):
+        device = device.rpartition(":")[2]
+        return int(device) if device.isdigit() else _rehearse.current_cuda()
+    if isinstance(device, torch.device) and not _IS_DEVICE:  # it has lost its number
         return int(os.environ.get("LOCAL_RANK", 0))
-    return getattr(device, "index", None) or of_rank().index
+    index = getattr(device, "index", None)
+    return _rehearse.current_cuda() if index is None else index
 
 
 def _set_device(device):
@@ -113,7 +104,7 @@ def _set_device(device):
         count = _device_count()
         raise RuntimeError(f"CUDA error: invalid device ordinal (rehearse --cuda: this node has {count}, not {index})")
     if index >= 0:
-        of_rank().index = index
+        _rehearse.set_current_cuda(index)
 
 
 class _Device:
@@ -123,10 +114,12 @@ class _Device:
         self.index, self._before = _index_of(device), 0
 
     def __enter__(self):
-        self._before, of_rank().index = of_rank().index, self.index if self.index >= 0 else of_rank().index
+        self._before = _rehearse.current_cuda()
+        if self.index >= 0:
+            _rehearse.set_current_cuda(self.index)
 
     def __exit__(self, *_):
-        of_rank().index = self._before
+        _rehearse.set_current_cuda(self._before)
         return False
 
 
@@ -147,9 +140,9 @@ def _install_answers():
         module.memory_snapshot = lambda *_, **__: []
     cuda.device_count = _device_count
     cuda.set_device = _set_device
-    cuda.current_device = lambda: of_rank().index
+    cuda.current_device = _rehearse.current_cuda
     cuda.device = _Device
-    cuda.device_of = lambda tensor: _Device(None)
+    cuda.device_of = lambda tensor: _Device(tensor.device if _IS_DEVICE else None)
     cuda.get_device_properties = lambda device=None: _Properties()
     nothing = types.SimpleNamespace(success=0)
     names = ("cudaProfilerStart", "cudaProfilerStop", "cudaHostRegister", "cudaHostUnregister")
@@ -158,7 +151,8 @@ def _install_answers():
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         setattr(cuda.nvtx, name, lambda *_, **__: 0)
     for name in ("Float", "Double", "Half", "Long", "Int", "Short", "Char", "Byte", "Bool"):
-        setattr(cuda, f"{name}Tensor", getattr(torch, f"{name}Tensor"))
+        of_cpu = getattr(torch, f"{name}Tensor")
+        setattr(cuda, f"{name}Tensor", functools.partial(_on_cuda, of_cpu) if _IS_DEVICE else of_cpu)
 
 
 class _Zeros(dict):
@@ -166,29 +160,24 @@ class _Zeros(dict):
         return 0
 
 
-# CUDA's generator is not the CPU's: shuffles that all ranks draw alike come from that one. But the kernels that draw
-# are the CPU's here.
+# CUDA's generator is not the CPU's: shuffles that all ranks draw alike come from that one. But where "cuda" means the
+# CPU, the kernels that draw are the CPU's.
 def _seed(seed):
-    if sys._getframe(1).f_globals.get("__name__") != "torch.random" and seed != torch.initial_seed():
+    is_of_script = sys._getframe(1).f_globals.get("__name__") != "torch.random"
+    if is_of_script and not _IS_DEVICE and seed != torch.initial_seed():
         _rehearse.note_habit(
             "gave torch.cuda.manual_seed() another seed than torch.manual_seed(): what a GPU would draw with it, as "
             "the masks of a dropout, the CPU draws with that of torch.manual_seed()"
         )
-    of_rank().generator.manual_seed(int(seed))
+    _rehearse.cuda_generator().manual_seed(int(seed))
 
 
-# The state that a GPU saves is a seed and an offset, in 16 bytes.
 def _set_state(state, device="cuda"):
-    generator = of_rank().generator
-    if state.numel() != 16:
-        generator.set_state(state)
-        return
-    seed, offset = state.view(torch.int64).tolist()
-    generator.manual_seed((seed + (offset << 32)) % (1 << 63))
+    _rehearse.cuda_generator().set_state(state)
 
 
 def _install_generators():
-    generator = lambda: of_rank().generator
+    generator = _rehearse.cuda_generator
     instead = {
         "manual_seed": _seed,
         "manual_seed_all": _seed,
@@ -198,108 +187,49 @@ def _install_generators():
         "get_rng_state": lambda device="cuda": generator().get_state(),
         "get_rng_state_all": lambda: [generator().get_state() for _ in range(_device_count())],
         "set_rng_state": _set_state,
-        "set_rng_state_all": lambda states: _set_state(list(states)[of_rank().index]),
+        "set_rng_state_all": lambda states: _set_state(list(states)[_rehearse.current_cuda()]),
     }
     for name, function in instead.items():
         for module in (torch.cuda, torch.cuda.random):
             setattr(module, name, function)
-    of_torch = torch.random.fork_rng
-
-    @contextlib.contextmanager
-    @functools.wraps(of_torch)
-    def fork_rng(devices=None, *arguments, **options):
-        with of_torch((), *arguments, **options):
-            yield
-
-    torch.random.fork_rng = fork_rng
 
 
-def _install_accelerator():
-    accelerator = torch.accelerator
-    cpu = torch.device("cpu")
-    _answer(accelerator, {"is_available": True, "synchronize": None, "empty_cache": None})
-    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
-        _answer(accelerator, {name: 0})
-    accelerator.current_accelerator = lambda check_available=False: cpu
-    accelerator.device_count = _device_count
-    accelerator.set_device_index = accelerator.set_device_idx = _set_device
-    accelerator.current_device_index = accelerator.current_device_idx = lambda: of_rank().index
-    accelerator.current_stream = lambda device=None: _cuda_streams.current()
-    of_torch = torch.get_device_module
-
-    @functools.wraps(of_torch)
-    def get_device_module(device=None):
-        is_cuda = device is None or isinstance(device, torch.device) or device.startswith("cuda")
-        return torch.cuda if is_cuda else of_torch(device)
-
-    torch.get_device_module = get_device_module
+def _on_cuda(of_cpu, *values):
+    return of_cpu(*values).cuda()
 
 
-# A copy, as from a GPU: what the script keeps must not follow later changes.
-def _to_cpu(self, memory_format=torch.preserve_format):
-    return self.to("cpu", copy=True, memory_format=memory_format)
+def _install_device():
+    """What asks for the name of a device that is not torch's own."""
+    torch.utils.backend_registration._privateuse1_backend_name = "cuda"
+    torch.backends.cudnn.is_acceptable = lambda tensor: False
+    torch.cuda._initialized = True  # checkpoints save what a GPU draws with
+    torch.cuda.is_initialized = lambda: True
+    torch.cuda.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16, torch.float32]
+    torch.Tensor.is_cuda = property(lambda self: self.device.type == "cuda")
+    torch.Tensor.cuda = _to_cuda
 
 
 def _to_cuda(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
-    return self.to(torch.device("cpu"), memory_format=memory_format)
-
-
-def _copy_between_devices():
-    """Tensor.to(device) copies, as between a CPU and a GPU.
-
-    But a leaf that requires a gradient stays itself if it may be on the GPU already: an optimizer is to take it.
-    """
-    of_torch = torch.Tensor.to
-
-    @functools.wraps(of_torch)
-    def to(self, *arguments, **options):
-        result = of_torch(self, *arguments, **options)
-        if result is not self:
-            return result
-        device = arguments[0] if arguments else options.get("device", options.get("other"))
-        if device is None or type(device) is torch.dtype:
-            return result
-        if self.requires_grad and self.is_leaf and device != "cpu":
-            return result
-        return self.clone()
-
-    torch.Tensor.to = to
-
-
-def _install_tensors():
-    torch.Tensor.cpu = _to_cpu
-    torch.Tensor.cuda = _to_cuda
-    _copy_between_devices()
-    torch.Tensor.is_cuda = property(lambda self: self.device.type == "cpu")
-    torch.Tensor.pin_memory = lambda self, device=None: self
-    torch.Tensor.record_stream = lambda self, stream: None
-    for storage in (torch.UntypedStorage, torch.TypedStorage):
-        storage.cuda = lambda self, device=None, non_blocking=False: self
-
-    def restore(storage, location):
-        return storage if str(location).startswith("cuda") else None
-
-    torch.serialization.register_package(5, lambda storage: None, restore)
-
-
-def _install_autocast():
-    of_torch = torch.autocast.__init__
-
-    @functools.wraps(of_torch)
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        is_cuda = device_type == "cuda"
-        dtype = torch.float16 if is_cuda and dtype is None else dtype
-        of_torch(self, "cpu" if is_cuda else device_type, dtype, enabled, cache_enabled)
-
-    torch.autocast.__init__ = __init__
+    return self.to(torch.device("cuda", _index_of(device)), non_blocking=non_blocking, memory_format=memory_format)
 
 
 def is_asked():
-    return _IS_ASKED
+    return _ASKED is not None
 
 
-def refuse_kernels():
-    """In each rank that begins: what the script's libraries have imported by now."""
+def types_of_devices():
+    return ["cpu", "cuda"] if _IS_DEVICE else ["cpu"]
+
+
+def begin_rank():
+    _rehearse.begin_cuda_of_rank(_device_count())
+    _refuse_kernels()
+    what = "gave the CPU's memory to" if _IS_DEVICE else "took the CPU for"
+    _rehearse.note_habit(f'{what} "cuda" ({_OPTION})')
+
+
+def _refuse_kernels():
+    """What the script's libraries have imported by now."""
     triton = sys.modules.get("triton.runtime.jit")
     if triton is not None:
         triton.JITFunction.run = _refused_kernel
@@ -316,11 +246,15 @@ def install():
     """Once, before the first world."""
     from . import _cuda_distributed  # imports FSDP, which runs without --cuda need not pay for
 
-    _rehearse.let_cuda_be_cpu()
+    _rehearse.let_cuda_be_device() if _IS_DEVICE else _rehearse.let_cuda_be_cpu()
     _install_answers()
     _install_generators()
-    _cuda_streams.install(of_rank)
-    _install_accelerator()
-    _install_tensors()
-    _install_autocast()
-    _cuda_distributed.install()
+    _cuda_streams.install()
+    _answer(torch.accelerator, {"synchronize": None, "empty_cache": None, **_OF_ACCELERATOR_MEMORY})
+    torch.Tensor.pin_memory = lambda self, device=None: self
+    torch.Tensor.record_stream = lambda self, stream: None
+    if _IS_DEVICE:
+        _install_device()
+    else:
+        _cuda_as_cpu.install()
+    _cuda_distributed.install(_IS_DEVICE)

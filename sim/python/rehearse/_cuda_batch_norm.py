@@ -72,7 +72,7 @@ def _accept_cpu():
     torch.nn.SyncBatchNorm.forward = names["forward"]
 
 
-def install():
+def install(is_device):
     global _library
     _library = torch.library.Library("aten", "IMPL")
     for name, kernel in (
@@ -82,5 +82,6 @@ def install():
         ("batch_norm_backward_reduce", _backward_reduce),
         ("batch_norm_backward_elemt", _backward_elements),
     ):
-        _library.impl(name, kernel, "CPU")
-    _accept_cpu()
+        _library.impl(name, kernel, "PrivateUse1" if is_device else "CPU")
+    if not is_device:
+        _accept_cpu()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What names GPUs in torch.distributed and in modules for it, for --cuda."""
+"""What names GPUs in torch.distributed and in modules for it, for --cuda and --cuda=device."""
 
 import functools
 
@@ -77,10 +77,12 @@ def _install_ddp():
     ddp._passing_sync_batchnorm_handle = lambda self, module: None
 
 
-def install():
-    _init_utils._check_module_states_for_sync_module_states = lambda states: None  # it asks for parameters on a GPU
+def install(is_device):
+    """`is_device`: tensors say that they are on "cuda", so what asks them finds it."""
     _install_functions()
-    _install_meshes()
-    _install_ddp()
     _install_data_parallel()
-    _cuda_batch_norm.install()
+    if not is_device:
+        _init_utils._check_module_states_for_sync_module_states = lambda states: None  # it asks for parameters on a GPU
+        _install_meshes()
+        _install_ddp()
+    _cuda_batch_norm.install(is_device)

@@ -5,7 +5,9 @@ import time
 
 import torch
 
-_of_rank = None  # the function of _cuda
+import _rehearse
+
+from . import _ranks
 
 
 class Stream:
@@ -13,7 +15,7 @@ class Stream:
     device_type = 1
 
     def __init__(self, device=None, priority=0, **_):
-        self.device, self.priority, self.device_index = torch.device("cpu"), priority, _of_rank().index
+        self.device, self.priority, self.device_index = torch.device("cuda"), priority, _rehearse.current_cuda()
         self._before = None
 
     @staticmethod
@@ -41,11 +43,11 @@ class Stream:
         return event
 
     def __enter__(self):
-        self._before, _of_rank().stream = _of_rank().stream, self
+        self._before, _ranks.current().stream = _ranks.current().stream, self
         return self
 
     def __exit__(self, *_):
-        _of_rank().stream = self._before
+        _ranks.current().stream = self._before
         return False
 
 
@@ -96,16 +98,15 @@ class _Refused:
 
 
 def current(device=None):
-    return _of_rank().stream or _default
+    return _ranks.current().stream or _default
 
 
 def _set_stream(stream):
-    _of_rank().stream = stream
+    _ranks.current().stream = stream
 
 
-def install(of_rank):
-    global _of_rank, _default
-    _of_rank = of_rank
+def install():
+    global _default
     _default = Stream()
     cuda = torch.cuda
     for module in (cuda, cuda.streams):

@@ -53,6 +53,9 @@ def _take_options(words, environ):
     launcher = environ.get("REHEARSE_LAUNCHER", LAUNCHERS[0])
     if launcher not in LAUNCHERS:
         sys.exit(f"rehearse: --launcher={launcher}: there are {', '.join(LAUNCHERS)}")
+    cuda = environ.get("REHEARSE_CUDA", "1")
+    if cuda not in ("1", "device"):
+        sys.exit(f"rehearse: --cuda={cuda}: there are --cuda and --cuda=device")
     if not environ.get("REHEARSE_WORLD", "1").isdigit():
         sys.exit(f"rehearse: --world={environ['REHEARSE_WORLD']}: which of the worlds that a script starts: 1, 2, ...")
     environ["REHEARSE_OPTIONS"] = " ".join(option for option in options if not option.startswith("--world="))

@@ -16,7 +16,7 @@ class Rank:
         self.groups = {}  # names in reports, by c10d's names
         self.is_in_world = False  # it has made the default process group
         self.worlds = 0  # how many default process groups it has made
-        self.cuda = None  # what its process keeps for CUDA (--cuda)
+        self.stream = None  # of CUDA: the current one, if not the default (--cuda)
 
 
 _ranks = {}

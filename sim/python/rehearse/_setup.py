@@ -81,7 +81,7 @@ def once():
     _start_autograd()
     _wrap_steps()
     torch._dynamo.trace_rules.clear_lru_cache()  # as init_process_group() does: that of a rank has nothing to free
-    _distributed.install()
+    _distributed.install(_cuda.types_of_devices())
     if _cuda.is_asked():
         _cuda.install()
     _instead.install()
@@ -105,8 +105,7 @@ def begin_rank(number, size, seed):
     _rehearse.begin_variables()
     _rehearse.seed_random_bytes(number, seed)
     if _cuda.is_asked():
-        _cuda.refuse_kernels()
-        _rehearse.note_habit('took the CPU for "cuda" (--cuda)')
+        _cuda.begin_rank()
     random.seed(f"{seed}/{number}")
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed((seed * 1_000_003 + number) % 2**32)
