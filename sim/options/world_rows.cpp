@@ -172,7 +172,8 @@ Options<WorldOptions> limit_rows() {
        .guide = "when the run begins, by the ranks' clocks: a date of UTC, with a time (`\"2026-12-01T09:30:00Z\"`) or "
                 "without",
        .unless_default = true,
-       .flag = {"--date", "DATE", "2026-12-01", "when the run begins, by the ranks' clocks", "", 12}},
+       .flag = {"--date", "DATE", "2026-12-01", "when the run begins, by the ranks' clocks", "", 12},
+       .simulation_only = [](const WorldOptions& world) { return world.date != WorldOptions().date; }},
       {"buffered_sends", kinds::flag(at(&WorldOptions::buffered_sends)),
        "`true`: a send ends before its receive is called"},
       {"coalesced_as_one", kinds::flag(at(&WorldOptions::coalesced_as_one)),

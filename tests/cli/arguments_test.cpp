@@ -134,7 +134,7 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
           "REHEARSE_PROGRAM(sun)\n"
           "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
           "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
-          "pct_depth, pct_steps, preempt, patience, file_time, timeout, buffered_sends, coalesced_as_one, memory, "
+          "pct_depth, pct_steps, preempt, patience, file_time, timeout, date, buffered_sends, coalesced_as_one, memory, "
           "stack, steps_max\n");
 }
 

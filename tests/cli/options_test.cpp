@@ -46,7 +46,8 @@ class Options : public ::testing::Test {
       case 2:
         return digits.substr(0, 3) + one_of(units);
       case 3:
-        return one_of({"true", "false", "out/here", "a \"quoted\" \\ name", "optional"});
+        return one_of({"true", "false", "out/here", "a \"quoted\" \\ name", "optional", "2026-12-01",
+                       "1999-12-31T23:59:58Z"});
       default:
         return one_of({"crash rank=1 at=allreduce#12", "pause rank=0-1 label=\"a b\" p=0.5 for=5ms", "crash",
                        "pause for=5ms", "slow rank=1 by=3"});
@@ -144,7 +145,7 @@ TEST_F(Options, EveryRow_PrintsTheSameScenarioHoweverItIsSet) {
     EXPECT_EQ(cli::options_given(parsed({flag})).front(),
               std::string(row.flag.name) + (is_bare ? "" : "=" + cli::shell_word(typed.front())));
   });
-  EXPECT_EQ(flags, (std::set<std::string_view>{"--argument", "--check-buffers", "--check-sharing", "--checks",
+  EXPECT_EQ(flags, (std::set<std::string_view>{"--argument", "--check-buffers", "--check-sharing", "--checks", "--date",
                                                "--fault", "--output", "--ranks", "--schedule", "--seed", "--swarm"}));
   EXPECT_EQ(variables, (std::set<std::string_view>{"REHEARSE_PREEMPT", "REHEARSE_SCHEDULE", "REHEARSE_SEED"}));
 }

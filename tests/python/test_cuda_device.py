@@ -209,6 +209,21 @@ def test_the_default_checks_see_tensors_of_the_device():
     assert report.verdict != "OK" and "test_cuda_device.py" in report.text, report.text
 
 
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_nccl_wants_a_gpu_for_each_rank(backend):
+    def body(rank):
+        dist.init_process_group(backend)
+        value = torch.ones(1, device="cuda")
+        dist.all_reduce(value)
+        assert value.item() == 2
+
+    report = report_of(body, init=False)
+    if backend == "gloo":
+        assert report.verdict == "OK", report.text
+    else:
+        assert report.verdict == "RANK FAILED" and "Duplicate GPU detected" in report.text, report.text
+
+
 SCRIPT = """
 import os
 import torch

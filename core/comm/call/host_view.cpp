@@ -21,6 +21,8 @@ struct Viewed final : c10::BackendMeta {
   const at::Tensor tensor;
 };
 
+void (*g_note)(c10::Device device) = nullptr;
+
 bool is_private(const at::Tensor& tensor) noexcept { return tensor.device().is_privateuseone(); }
 
 at::Tensor view_of(const at::Tensor& tensor) {
@@ -44,6 +46,7 @@ void run_on_host(Operation& call) {
   std::vector<std::pair<at::Tensor, at::Tensor>> views;  // of one tensor there is one
   const auto replace = [&](at::Tensor& tensor) {
     if (!is_private(tensor)) return;
+    if (g_note != nullptr && views.empty()) g_note(tensor.device());
     auto known = std::ranges::find_if(views, [&](const auto& each) { return each.first.is_same(tensor); });
     if (known == views.end()) known = views.emplace(known, tensor, view_of(tensor));
     tensor = known->second;
@@ -52,6 +55,8 @@ void run_on_host(Operation& call) {
   for (auto& tensor : call.outputs) replace(tensor);
   for (auto& part : call.parts) run_on_host(part);
 }
+
+void observe_private_devices(void (*note)(c10::Device device)) { g_note = note; }
 
 std::vector<at::Tensor> of_caller(const TensorList& tensors) {
   std::vector<at::Tensor> result(tensors.begin(), tensors.end());

@@ -13,6 +13,9 @@ bool is_on_private_device(const Operation& call);
 // Puts views in the place of those tensors. Throws c10::NotImplementedError if one is sparse.
 void run_on_host(Operation& call);
 
+// Calls `note` with each call's device before it runs on views. `note` may throw. Set it once, before the first world.
+void observe_private_devices(void (*note)(c10::Device device));
+
 // The tensors themselves in the place of views.
 std::vector<at::Tensor> of_caller(const TensorList& tensors);
 

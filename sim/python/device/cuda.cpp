@@ -12,6 +12,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include "comm/call/host_view.h"
 #include "exec/fiber/fiber.h"
 
 namespace rehearse::python {
@@ -19,18 +20,37 @@ namespace {
 
 struct OfRank {
   c10::DeviceIndex current = 0;
+  bool uses_nccl = false;
+  c10::DeviceIndex communicates_on = -1;  // with NCCL; negative: it has not yet
   at::Generator generator{c10::make_intrusive<CudaGenerator>(c10::DeviceIndex{0})};
 };
 
 c10::DeviceIndex g_count = 1;  // devices of a node
 
-// Of the calling rank, or of the code outside of ranks.
-OfRank& of_rank() noexcept {
-  static std::vector<OfRank> of_ranks;
+std::vector<OfRank> g_of_ranks;  // the first is that of the code outside of ranks
+
+int rank() noexcept {
   const auto* const fiber = exec::fiber_of_thread();
-  const auto index = static_cast<std::size_t>(fiber != nullptr ? fiber->rank + 1 : 0);
-  if (index >= of_ranks.size()) of_ranks.resize(index + 1);
-  return of_ranks[index];
+  return fiber != nullptr ? fiber->rank : -1;
+}
+
+OfRank& of_rank() noexcept {
+  const auto index = static_cast<std::size_t>(rank() + 1);
+  if (index >= g_of_ranks.size()) g_of_ranks.resize(index + 1);
+  return g_of_ranks[index];
+}
+
+// As NCCL does when it connects.
+void require_own_device(c10::Device device) {
+  if (!of_rank().uses_nccl) return;
+  const int own = rank(), node = own / g_count;
+  of_rank().communicates_on = device.index();
+  const int end = std::min((node + 1) * int(g_count), static_cast<int>(g_of_ranks.size()) - 1);
+  for (int other = node * g_count; other < end; ++other) {
+    if (other == own || g_of_ranks[static_cast<std::size_t>(other) + 1].communicates_on != device.index()) continue;
+    TORCH_CHECK(false, "Duplicate GPU detected : rank ", own, " and rank ", other, " both on CUDA device ", device.index(),
+                ": NCCL wants one for each rank (torch.cuda.set_device(local_rank) before tensors are made)");
+  }
 }
 
 c10::Device current() noexcept { return {kCuda, current_cuda()}; }
@@ -165,6 +185,8 @@ void begin_cuda_of_rank(c10::DeviceIndex count) {
   of_rank() = {};
 }
 
+void use_nccl_of_rank() noexcept { of_rank().uses_nccl = true; }
+
 c10::DeviceIndex& current_cuda() noexcept { return of_rank().current; }
 
 at::Generator& cuda_generator() { return of_rank().generator; }
@@ -191,6 +213,7 @@ void register_where_cpu_has(torch::Library& aten, c10::DispatchKey of_cpu, c10::
 
 void register_cuda() {
   static Hooks hooks;
+  comm::observe_private_devices(require_own_device);
   c10::SetAllocator(kCuda, &cuda_allocator());
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::impl::DeviceGuardImplRegistrar(kCuda, new Guard);

@@ -25,6 +25,9 @@ void begin_cuda_of_rank(c10::DeviceIndex count);
 c10::DeviceIndex& current_cuda() noexcept;
 at::Generator& cuda_generator();
 
+// The rank's collectives go through NCCL, which wants a GPU for each rank of a node.
+void use_nccl_of_rank() noexcept;
+
 c10::Allocator& cuda_allocator() noexcept;
 
 // A generator of a GPU: a seed, and how much has been drawn with it. Its state has the 16 bytes of CUDA's.

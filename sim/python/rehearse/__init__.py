@@ -6,6 +6,8 @@ from . import _launch
 if not _launch.is_preloaded() and _launch.is_command():
     _launch.again()
 
+_launch.require_torch()
+
 import torch  # first, because the extension needs its libraries
 
 from ._api import (

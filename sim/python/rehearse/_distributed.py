@@ -8,7 +8,7 @@ from torch.distributed import distributed_c10d as c10d
 
 import _rehearse
 
-from . import _ranks
+from . import _ranks, _shared_objects
 
 _NAME = "rehearse"
 # Names of backends that the simulation stands for. Others are the user's own, and stay.
@@ -68,6 +68,8 @@ def _map_backends():
         asked = of_config(self)
         if not _ranks.in_rank() or any(name not in _REAL for name in asked.values()):
             return asked
+        if asked.get("cuda") == "nccl" and "cpu" not in asked:
+            _rehearse.use_nccl_of_rank()
         return {device: _NAME for device in asked if device in _devices} or {"cpu": _NAME}
 
     c10d.BackendConfig.get_device_backend_map = get_device_backend_map
@@ -90,6 +92,11 @@ def _meet_at_world_store():
 
     def rendezvous(url, rank=-1, world_size=-1, **options):
         if not _ranks.in_rank():
+            if _shared_objects.parent is not None and world_size != 1:
+                raise RuntimeError(
+                    "rehearse: init_process_group() in the process that starts the ranks: it cannot be one of them; "
+                    "start a process for each rank, as mp.spawn does"
+                )
             return of_torch(url, rank, world_size, **options)
         own = _ranks.current()
         return iter([(_rehearse.store(), own.number if rank < 0 else rank, own.size if world_size < 0 else world_size)])

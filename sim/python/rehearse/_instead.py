@@ -113,7 +113,10 @@ def install():
     _in_ranks(torch, "compile", _run_eagerly)
     _in_ranks(torch.nn.Module, "compile", _keep_eager)
     _in_ranks(torch.utils.data.DataLoader, "__init__", _load_inline)
-    outside = 'start it outside of ranks, under if __name__ == "__main__"'
+    outside = (
+        "if it is to be a rank, --launcher=script runs the script once, and what it starts are ranks; "
+        'otherwise start it outside of ranks, under if __name__ == "__main__"'
+    )
     _refuse(multiprocessing.process.BaseProcess, "start", "a process of multiprocessing", outside)
     _refuse(dist, "TCPStore", "a TCPStore", "use init_method=\"env://\", or the store of the default group")
     _refuse(socket.socket, "listen", "a socket that waits for other processes", "use messages or the group's store")

@@ -5,6 +5,7 @@ What ranks must not call (locks, clocks, sleeps) is replaced when a process star
 """
 
 import ctypes
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -62,11 +63,11 @@ def _take_options(words, environ):
     return [word for word in words[:end] if word not in options] + words[end:]
 
 
-def again():
-    """Replaces this process by one with the same command line."""
+def environ_of_preloaded(environ):
+    """The environment of a process in which Rehearse is preloaded."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         sys.exit("rehearse: ranks need the interpreter lock, and this Python is a free-threaded build: use another")
-    environ = dict(os.environ)
+    require_torch()
     folders = environ.get("LD_LIBRARY_PATH", "")
     environ["REHEARSE_LIBRARY_PATH"] = folders
     environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [_library_folder_of_torch(), folders]))
@@ -74,14 +75,47 @@ def again():
     environ["PYTHONHASHSEED"] = "0"
     environ.setdefault("OMP_NUM_THREADS", "1")
     environ["CUDA_VISIBLE_DEVICES"] = ""  # ranks have no devices yet
+    return environ
+
+
+def require_torch():
+    """An installed package is built for one minor version of torch."""
+    try:
+        own, torch = importlib.metadata.version("rehearse"), importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:  # not installed: run from a build
+        return
+    minor = own.partition("+torch")[2]
+    if minor and torch.split(".")[:2] != minor.split("."):
+        sys.exit(f"rehearse {own} is built for torch {minor}, and torch {torch} is installed: install the other one")
+
+
+def again():
+    """Replaces this process by one with the same command line."""
+    words = sys.orig_argv[1:]
+    script = _index_of_script(words)
+    if script is not None:
+        words[script : script + 1] = ["-m", "rehearse"]
+    environ = environ_of_preloaded(dict(os.environ))
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *_take_options(sys.orig_argv[1:], environ)], environ)
+    os.execve(sys.executable, [sys.executable, *_take_options(words, environ)], environ)
+
+
+def _index_of_script(words):
+    """Where the command line has the script `rehearse` of an installation; None: it has none."""
+    own = os.path.join(sysconfig.get_path("scripts"), "rehearse")
+    return next((i for i, word in enumerate(words) if os.path.abspath(word) == own), None)
 
 
 def is_command():
-    """Whether this is `python -m rehearse`."""
+    """Whether this is `python -m rehearse`, or the script `rehearse`."""
     words = sys.orig_argv[1:]
-    return "-m" in words and words[words.index("-m") + 1 :][:1] == ["rehearse"]
+    is_module = "-m" in words and words[words.index("-m") + 1 :][:1] == ["rehearse"]
+    return is_module or _index_of_script(words) is not None
+
+
+def main():
+    """The script `rehearse`. The import of the package has replaced its process already."""
+    raise SystemExit("rehearse: call `python -m rehearse`")
 
 
 def run(*_, **__):

@@ -237,6 +237,7 @@ class Parent:
                             __import__(name)
                         _set_globals(own.modules[name], copies)
                     job.run()
+                    _shared_objects.at_end_of_rank()
                     _run.at_end_of_rank()
 
             return body
@@ -303,10 +304,10 @@ def run(words, path, arguments):
         _execute(path, main)
         parent.await_world()
     except BaseException as error:
-        code = _code_of(error)
+        code, is_told = _code_of(error), str(error).startswith("rehearse:")
     else:
-        code = 0
-    if parent.worlds > 0:
+        code, is_told = 0, False
+    if parent.worlds > 0 or is_told:
         return code
     gpus = "" if _cuda.is_asked() else "; with --cuda, it finds GPUs"
     _say(

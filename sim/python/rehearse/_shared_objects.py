@@ -15,6 +15,8 @@ import types
 
 import torch
 
+import _rehearse
+
 from . import _ranks
 
 made = []  # by the parent: a world's end brings their contents back to it
@@ -94,6 +96,13 @@ class Packed:
         self._kept, self._shares_tensors = [], shares_tensors
         _Pickler(data, self._kept).dump(value)
         self._data = data.getvalue()
+        self.sender = _ranks.current().number
+
+    def has_tensors(self):
+        return any(isinstance(each, torch.Tensor) for each in self._kept)
+
+    def size(self):
+        return len(self._data)
 
     def unpack(self):
         return _Unpickler(io.BytesIO(self._data), self._kept, self._shares_tensors).load()
@@ -146,6 +155,9 @@ class Queue(Shared):
         self._values.task_done()
 
     close = join_thread = cancel_join_thread = shutdown = _nothing
+
+    def unread_of(self, rank):
+        return [value for value in list(self._values.queue) if value.sender == rank]
 
     def contents(self):
         return [value.unpack() for value in self._values.queue]
@@ -383,3 +395,21 @@ MAKERS = {
     "Queue": Queue, "JoinableQueue": Queue, "SimpleQueue": Queue, "Pipe": pipe, "Manager": Manager, "Value": Value,
     "Array": Array, "RawValue": Value, "RawArray": Array, "Event": Event, **OF_THREADS,
 }  # fmt: skip
+
+_BYTES_OF_PIPE = 64 << 10
+
+
+def at_end_of_rank():
+    """What processes cannot do with what this one leaves in queues."""
+    for shared in made:
+        unread = shared.unread_of(_ranks.current().number) if isinstance(shared, Queue) else []
+        if any(value.has_tensors() for value in unread):
+            _rehearse.note_habit(
+                "ended while tensors were unread that it had put into a queue: once a process has ended, nobody can "
+                "open its tensors; let it wait until they are received, or send numpy arrays"
+            )
+        if sum(value.size() for value in unread) > _BYTES_OF_PIPE and not parent.runs_on:
+            _rehearse.note_habit(
+                "left more than 64 KiB unread in a queue, and its parent joins it before it reads: a process would "
+                "wait for ever, as a pipe takes no more; read the queue before the join"
+            )
