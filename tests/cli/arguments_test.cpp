@@ -125,17 +125,18 @@ TEST_F(Arguments, FolderOfARun_IsRefusedWithThePathOfItsLog) {
 
 TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
-  refuses({"run", "a.toml"},
-          "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has blocks, dies, forever, "
-          "moody, "
-          "prints, "
-          "races, "
-          "saves, skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
-          "REHEARSE_PROGRAM(sun)\n"
-          "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
-          "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
-          "pct_depth, pct_steps, preempt, patience, file_time, timeout, date, buffered_sends, coalesced_as_one, memory, "
-          "stack, steps_max\n");
+  refuses(
+      {"run", "a.toml"},
+      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has blocks, dies, forever, "
+      "moody, "
+      "prints, "
+      "races, "
+      "saves, skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
+      "REHEARSE_PROGRAM(sun)\n"
+      "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
+      "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
+      "pct_depth, pct_steps, preempt, patience, file_time, timeout, date, buffered_sends, coalesced_as_one, memory, "
+      "stack, steps_max\n");
 }
 
 TEST_F(Arguments, HelpAboutNothing_IsRefused) {

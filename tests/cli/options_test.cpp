@@ -46,8 +46,8 @@ class Options : public ::testing::Test {
       case 2:
         return digits.substr(0, 3) + one_of(units);
       case 3:
-        return one_of({"true", "false", "out/here", "a \"quoted\" \\ name", "optional", "2026-12-01",
-                       "1999-12-31T23:59:58Z"});
+        return one_of(
+            {"true", "false", "out/here", "a \"quoted\" \\ name", "optional", "2026-12-01", "1999-12-31T23:59:58Z"});
       default:
         return one_of({"crash rank=1 at=allreduce#12", "pause rank=0-1 label=\"a b\" p=0.5 for=5ms", "crash",
                        "pause for=5ms", "slow rank=1 by=3"});

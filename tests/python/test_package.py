@@ -60,7 +60,12 @@ def _run(python, words, folder):
     """Without a compiler on the path, and without Rehearse's folders."""
     environ = {"PATH": str(python.parent), "HOME": str(folder)}
     return subprocess.run(
-        [str(python.parent / words[0]), *words[1:]], cwd=folder, env=environ, capture_output=True, text=True, timeout=300
+        [str(python.parent / words[0]), *words[1:]],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -68,7 +73,7 @@ def _run(python, words, folder):
 def python(tmp_path_factory):
     """The Python of an environment with the wheel. torch and pytest are those of this one."""
     folder = tmp_path_factory.mktemp("environment")
-    backend = "import sys; sys.path.insert(0, sys.argv[1]); import rehearse_build as b; print(b.build_wheel(sys.argv[2]))"
+    backend = "import sys; sys.path[0] = sys.argv[1]; import rehearse_build as b; print(b.build_wheel(sys.argv[2]))"
     environ = {**os.environ, "REHEARSE_BUILD_DIR": str(PACKAGE.parent), "REHEARSE_LIBTORCH_DIR": LIBTORCH}
     made = subprocess.run(
         [sys.executable, "-c", backend, str(ROOT / "sim/python/wheel"), str(folder)],

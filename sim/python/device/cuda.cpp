@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
 #include "comm/call/host_view.h"
 #include "exec/fiber/fiber.h"
@@ -40,6 +43,11 @@ OfRank& of_rank() noexcept {
   return g_of_ranks[index];
 }
 
+// Of DDP's statistics, which would warn without one: nothing takes time that it could tell.
+struct NoTimer final : c10d::Timer {
+  std::optional<std::int64_t> measureDifference(Event /*start*/, Event /*end*/) override { return std::nullopt; }
+};
+
 // As NCCL does when it connects.
 void require_own_device(c10::Device device) {
   if (!of_rank().uses_nccl) return;
@@ -48,7 +56,8 @@ void require_own_device(c10::Device device) {
   const int end = std::min((node + 1) * int(g_count), static_cast<int>(g_of_ranks.size()) - 1);
   for (int other = node * g_count; other < end; ++other) {
     if (other == own || g_of_ranks[static_cast<std::size_t>(other) + 1].communicates_on != device.index()) continue;
-    TORCH_CHECK(false, "Duplicate GPU detected : rank ", own, " and rank ", other, " both on CUDA device ", device.index(),
+    TORCH_CHECK(false, "Duplicate GPU detected : rank ", own, " and rank ", other, " both on CUDA device ",
+                device.index(),
                 ": NCCL wants one for each rank (torch.cuda.set_device(local_rank) before tensors are made)");
   }
 }
@@ -214,6 +223,8 @@ void register_where_cpu_has(torch::Library& aten, c10::DispatchKey of_cpu, c10::
 void register_cuda() {
   static Hooks hooks;
   comm::observe_private_devices(require_own_device);
+  c10d::TimerRegistry()->Register(
+      kCuda, [](c10::Device) -> std::unique_ptr<c10d::Timer> { return std::make_unique<NoTimer>(); });
   c10::SetAllocator(kCuda, &cuda_allocator());
   at::RegisterPrivateUse1HooksInterface(&hooks);
   c10::impl::DeviceGuardImplRegistrar(kCuda, new Guard);

@@ -22,7 +22,7 @@ import torch
 
 import _rehearse
 
-from . import _cuda, _exit, _instead, _modules, _multiprocessing, _ranks, _run, _setup, _shared_objects
+from . import _cuda, _exit, _instead, _modules, _multiprocessing, _packed, _ranks, _run, _setup, _shared_objects
 
 _STARTERS = {"spawn", "start_processes", "Process"}
 _process = multiprocessing.process
@@ -74,7 +74,7 @@ class _Job:
         self.name = process.name
         self.method = method
         try:
-            self.packed = _shared_objects.Packed((type(process), kept), shares)
+            self.packed = _packed.Packed((type(process), kept), shares)
         except Exception as error:
             if method != "fork":
                 raise
@@ -121,7 +121,7 @@ def _globals_to_copy():
             if not key.startswith("__") and not isinstance(value, (types.ModuleType, types.FunctionType, type))
         }
         try:
-            copies[name] = _shared_objects.Packed(values, shares_tensors=False)
+            copies[name] = _packed.Packed(values, shares_tensors=False)
         except Exception:
             copies[name] = {key: copy for key, value in values.items() if (copy := _copied(value)) is not None}
     return copies
@@ -129,7 +129,7 @@ def _globals_to_copy():
 
 def _copied(value):
     try:
-        return _shared_objects.Packed(value, shares_tensors=False)
+        return _packed.Packed(value, shares_tensors=False)
     except Exception:
         return None
 
