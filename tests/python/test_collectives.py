@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from ranks import RANKS, gathered, on_ranks
+from ranks import RANKS, gathered, on_ranks, report_of
 from torch.distributed.algorithms.join import Join
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -170,3 +170,25 @@ def test_groups_of_any_back_end(backend, level):
         dist.destroy_process_group()
 
     on_ranks(body, ranks=2, init=False)
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_one_rank_that_makes_groups_in_another_order_is_to_blame(odd):
+    def body(rank):
+        lists = [[0, 2], [1, 3]]
+        for ranks in reversed(lists) if rank == odd else lists:
+            dist.new_group(ranks)
+
+    for seed in range(1, 4):
+        report = report_of(body, ranks=4, seed=seed)
+        assert f"RANK FAILED: rank {odd}: " in report.text and "in one order" in " ".join(report.text.split()), report.text
+
+
+def test_one_rank_that_leaves_a_group_out_is_to_blame():
+    def body(rank):
+        for ranks in [[0, 1], [2, 3], [0, 2], [1, 3]][rank == 2 :]:
+            dist.new_group(ranks)
+        dist.barrier()
+
+    report = report_of(body, ranks=4)
+    assert "RANK FAILED: rank 2: " in report.text, report.text

@@ -314,6 +314,28 @@ def test_a_seed_of_the_gpu_alone_is_a_remark():
     assert text.count("ranks 0-3: gave torch.cuda.manual_seed() another seed") == 1
 
 
+@about_the_cpu
+def test_a_state_of_the_gpu_that_is_set_is_a_remark():
+    def body(rank):
+        torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+
+    assert "set the state of CUDA's generator" in on_ranks(body, ranks=2).text
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_a_wait_for_the_gpu_waits_for_what_nccl_carries(backend):
+    def body(rank):
+        torch.cuda.set_device(rank)
+        dist.init_process_group(backend)
+        value = torch.ones(2, device="cuda")
+        dist.all_reduce(value, async_op=True)
+        torch.cuda.synchronize()
+        assert backend == "gloo" or value.tolist() == [2, 2]
+
+    report = report_of(body, init=False)
+    assert report.verdict == "OK" and ("nobody waited for allreduce" in report.text) == (backend == "gloo"), report.text
+
+
 SCRIPT = """
 import os
 import torch

@@ -108,7 +108,7 @@ ANSWERS = {
     "device of a type and a number": (lambda: torch.device("cuda", 1).type, TYPE),
     "device of a number": (lambda: torch.device(1).type, TYPE),
     "device of a tensor": (lambda: torch.ones(2, device="cuda:1").device == torch.device("cuda:1"), True),
-    "number of a tensor's device": (lambda: torch.ones(2, device="cuda:1").get_device(), 1 if IS_DEVICE else -1),
+    "number of a tensor's device": (lambda: torch.ones(2, device="cuda:1").get_device(), 1 if IS_DEVICE else 0),
     "is_cuda": (lambda: torch.ones(2, device="cuda").is_cuda, True),
     "with a device": (lambda: _within(torch.device("cuda:1"), lambda: torch.ones(2).device.type), TYPE),
     "autocast": (lambda: _within(torch.autocast("cuda"), _product), torch.float16),

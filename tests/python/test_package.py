@@ -101,7 +101,8 @@ def test_the_script(python, tmp_path):
     assert "DEADLOCK" in _run(python, ["python", "-m", "rehearse", *replay], tmp_path).stdout
     explained = _run(python, ["rehearse", "explain", "rehearse-out/train/report.json"], tmp_path)
     assert "at train.py:8 for ranks 0,2" in explained.stdout, explained.stdout + explained.stderr
-    assert "usage" in _run(python, ["rehearse", "--help"], tmp_path).stdout
+    told = _run(python, ["rehearse", "run", "--help"], tmp_path).stdout
+    assert "usage: " in told and "--cuda[=device]" in told, told
 
 
 def test_another_torch_is_refused(python, tmp_path):

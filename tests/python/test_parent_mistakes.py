@@ -72,3 +72,19 @@ def test_ranks_that_a_helper_module_starts_need_the_launcher(tmp_path):
     assert code != 0 and "--launcher=script" in " ".join(text.split()), text
     text, code = _run(tmp_path, script, "--launcher=script")
     assert code == 0 and "rank 1" in text, text
+
+
+def test_a_traceback_begins_in_the_script(tmp_path):
+    script = """
+        def work(rank):
+            begin(rank, 2)
+            if rank == 1:
+                raise ValueError("planted")
+            dist.barrier()
+
+        if __name__ == "__main__":
+            mp.spawn(work, nprocs=2)
+    """
+    text, code = _run(tmp_path, script)
+    shown = text.partition("[rank1]: Traceback (most recent call last):")[2].splitlines()[1]
+    assert code != 0 and shown.startswith("[rank1]:   File") and "train.py" in shown and "in work" in shown, text

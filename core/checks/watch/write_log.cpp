@@ -130,7 +130,8 @@ Divergence first_divergence(const std::map<int, std::vector<Write>>& writes, con
   }
   if (longest == 0) {
     return {
-        "no operator was seen that wrote to them: a collective did, or code that bypasses LibTorch's dispatcher. "
+        "no operator was seen that wrote to them since this check saw them first: one did before, or a collective did, "
+        "or code that bypasses LibTorch's dispatcher. "
         "Nobody watches what changes an optimizer's options and state",
         {}};
   }

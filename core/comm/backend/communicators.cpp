@@ -67,6 +67,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_local_group(std::span<
 
 void Communicators::release_works() noexcept { world_->release_works(); }
 
+void Communicators::wait_for_works() { world_->wait_for_works(); }
+
 void Communicators::set_label(int rank, const std::string* label) {
   world_->payloads.set_label(rank, exec::this_rank::thread_of_rank(), label);
 }

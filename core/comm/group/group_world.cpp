@@ -77,6 +77,15 @@ void GroupWorld::release_works() noexcept {
   }
 }
 
+void GroupWorld::wait_for_works() {
+  std::vector<c10::intrusive_ptr<RankWork>> open;
+  for (RankWork& work : works_[static_cast<std::size_t>(exec::this_rank::rank())]) {
+    if (work.record().is_open() && c10::raw::intrusive_ptr::use_count(&work) > 0)
+      open.push_back(c10::intrusive_ptr<RankWork>::reclaim_copy(&work));
+  }
+  for (const auto& work : open) work->wait();
+}
+
 void GroupWorld::begin_again(int rank) noexcept {
   works_[static_cast<std::size_t>(rank)].clear();
   payloads.forget_labels(rank);

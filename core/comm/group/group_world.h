@@ -69,8 +69,9 @@ class GroupWorld {
     return known_failures_[static_cast<std::size_t>(rank)];
   }
 
-  // See Communicators::release_works().
+  // See Communicators.
   void release_works() noexcept;
+  void wait_for_works();
 
   // See Communicators::begin_again().
   void begin_again(int rank) noexcept;

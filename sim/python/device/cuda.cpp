@@ -38,7 +38,7 @@ int rank() noexcept {
 }
 
 OfRank& of_rank() noexcept {
-  const auto index = static_cast<std::size_t>(rank() + 1);
+  const auto index = static_cast<std::size_t>(rank()) + 1;
   if (index >= g_of_ranks.size()) g_of_ranks.resize(index + 1);
   return g_of_ranks[index];
 }

@@ -229,6 +229,8 @@ void define_rank(py::module_& module) {
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_habit(text); });
   module.def("note_remark",
              [](const std::string& text) { dynamic_cast<FiberRankContext&>(context_of_rank()).note_remark(text); });
+  module.def(
+      "wait_for_works", [] { dynamic_cast<FiberRankContext&>(context_of_rank()).wait_for_works(); }, WithoutLock());
   module.def("note_step", sim::LoneTraining::note_step);
   module.def("seed", [] { return context_of_rank().generator().current_seed(); });
   module.def("seed_random_bytes", seed_random_bytes);

@@ -35,8 +35,8 @@ _ANSWERS = {
     "can_device_access_peer": True,
     "is_bf16_supported": True,
     "is_tf32_supported": True,
-    "synchronize": None,
     "ipc_collect": None,
+    "_sleep": None,
     "set_sync_debug_mode": None,
     "get_sync_debug_mode": 0,
     "utilization": 0,
@@ -173,7 +173,30 @@ def _seed(seed):
 
 
 def _set_state(state, device="cuda"):
+    if not _IS_DEVICE and _ranks.in_rank():
+        _rehearse.note_habit(
+            "set the state of CUDA's generator: a GPU would draw again what it drew then, but here the CPU draws, with "
+            "its own generator; --cuda=device has both"
+        )
     _rehearse.cuda_generator().set_state(state)
+
+
+class _DefaultGenerators:
+    """torch.cuda.default_generators: of each device of the rank."""
+
+    def __len__(self):
+        return _device_count()
+
+    def __getitem__(self, index):
+        if index >= _device_count():
+            raise IndexError(f"this node has {_device_count()} GPUs")
+        return _rehearse.cuda_generator() if _IS_DEVICE else torch.default_generator
+
+
+# All that the rank has in flight, if NCCL carries it: its kernels are the GPU's, too.
+def _synchronize(device=None):
+    if _ranks.in_rank() and _ranks.current().uses_nccl:
+        _rehearse.wait_for_works()
 
 
 def _install_generators():
@@ -192,6 +215,8 @@ def _install_generators():
     for name, function in instead.items():
         for module in (torch.cuda, torch.cuda.random):
             setattr(module, name, function)
+    torch.cuda.default_generators = _DefaultGenerators()
+    torch.cuda.synchronize = _synchronize
 
 
 def _on_cuda(of_cpu, *values):

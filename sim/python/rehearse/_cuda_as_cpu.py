@@ -6,6 +6,8 @@ import functools
 
 import torch
 
+import _rehearse
+
 from . import _cuda_streams
 
 
@@ -64,6 +66,7 @@ def _install_tensors():
     torch.Tensor.cuda = _to_cuda
     _copy_between_devices()
     torch.Tensor.is_cuda = property(lambda self: self.device.type == "cpu")
+    torch.Tensor.get_device = lambda self: _rehearse.current_cuda()
     for storage in (torch.UntypedStorage, torch.TypedStorage):
         storage.cuda = lambda self, device=None, non_blocking=False: self
 

@@ -63,7 +63,8 @@ def _backward_elements(gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, co
 def _accept_cpu():
     """torch's forward() accepts GPUs by a list of names."""
     module = sys.modules[torch.nn.SyncBatchNorm.__module__]
-    text = textwrap.dedent(inspect.getsource(torch.nn.SyncBatchNorm.forward))
+    lines, begin = inspect.getsourcelines(torch.nn.SyncBatchNorm.forward)
+    text = "\n" * (begin - 1) + textwrap.dedent("".join(lines))  # tracebacks show torch's lines
     changed = text.replace('"cuda",', '"cuda", "cpu",', 1)
     if changed == text:
         raise RuntimeError("rehearse --cuda: SyncBatchNorm of this torch is not as this version of Rehearse knows it")

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch.distributed on Rehearse's process groups: whatever backend a rank asks for, it gets the simulated one."""
 
+import collections
+import functools
+import threading
+import time
+
 import torch.distributed as dist
 from torch._C._distributed_c10d import Backend
 from torch.distributed import device_mesh
@@ -24,15 +29,61 @@ def _own_timeout(timeout):
     return 0 if timeout == c10d.default_pg_timeout else _milliseconds(timeout)
 
 
-def _require_one_list_of_ranks(name, ranks):
-    """Backends find their groups by name: other lists of ranks under one name would be torn groups."""
+_SECONDS_UNTIL_OTHERS = 1.0  # of virtual time
+
+
+class _ListsOfRanks:
+    """What each rank has made a group of, by rank."""
+
+    def __init__(self):
+        self.by_rank, self.changed = {}, threading.Condition()
+
+    def add(self, rank, ranks):
+        with self.changed:
+            self.by_rank[rank] = tuple(ranks)
+            self.changed.notify_all()
+
+    def await_all(self, size):
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.by_rank) >= size, _SECONDS_UNTIL_OTHERS)
+
+
+def _require_one_list_of_ranks(name, ranks, is_made_by_all):
+    """Backends find their groups by name: other lists of ranks under one name would be torn groups.
+
+    `is_made_by_all`: the ranks that are not in the group call this, too. If lists differ, a list that only the smaller
+    part of the ranks has is the mistake.
+    """
     own = _ranks.current()
-    maker, known = _ranks.lists_of_groups.setdefault((own.worlds, name), (own.number, ranks))
-    if known != ranks:
-        raise RuntimeError(
-            f"new_group() made group {name} of ranks {ranks} here, but of ranks {known} on rank {maker}: all ranks "
-            "must call new_group() for all groups, in one order and with the same ranks"
-        )
+    lists = _ranks.lists_of_groups.setdefault((own.worlds, name), _ListsOfRanks())
+    lists.add(own.number, ranks)
+    if is_made_by_all:
+        lists.await_all(own.size)
+    counts = collections.Counter(lists.by_rank.values())
+    if len(counts) == 1:
+        return
+    if counts[tuple(ranks)] * 2 > len(lists.by_rank):
+        time.sleep(_SECONDS_UNTIL_OTHERS)  # those with the mistake fail meanwhile
+    known = next(each for each, _ in counts.most_common() if each != tuple(ranks))
+    others = sorted(rank for rank, each in lists.by_rank.items() if each == known)
+    raise RuntimeError(
+        f"new_group() made group {name} of ranks {ranks} here, but of ranks {list(known)} on rank "
+        f"{', '.join(map(str, others))}: all ranks must call new_group() for all groups, in one order and with the same "
+        "ranks"
+    )
+
+
+def _compare_groups():
+    """Also on ranks that are not in a group. Groups that only their members make have names that are no numbers."""
+    of_torch = c10d._new_process_group_helper
+
+    @functools.wraps(of_torch)
+    def _new_process_group_helper(size, rank, ranks, backend, store, group_name, *arguments, **options):
+        if _ranks.in_rank() and ranks and str(group_name).isdigit():
+            _require_one_list_of_ranks(group_name, list(ranks), True)
+        return of_torch(size, rank, ranks, backend, store, group_name, *arguments, **options)
+
+    c10d._new_process_group_helper = _new_process_group_helper
 
 
 def _require_own_number(own, options):
@@ -56,8 +107,8 @@ def _make_backend(options, _backend_options=None):
         own.groups[options.group_id] = "world"
         return _rehearse.world_backend(timeout)
     name = own.groups[options.group_id] = f"group {options.group_id}"
-    if ranks:
-        _require_one_list_of_ranks(options.group_id, ranks)
+    if ranks and not str(options.group_id).isdigit():
+        _require_one_list_of_ranks(options.group_id, ranks, False)
     return _rehearse.new_backend(ranks or list(range(options.group_size)), name, timeout)
 
 
@@ -69,6 +120,7 @@ def _map_backends():
         if not _ranks.in_rank() or any(name not in _REAL for name in asked.values()):
             return asked
         if asked.get("cuda") == "nccl" and "cpu" not in asked:
+            _ranks.current().uses_nccl = True
             _rehearse.use_nccl_of_rank()
         return {device: _NAME for device in asked if device in _devices} or {"cpu": _NAME}
 
@@ -135,6 +187,7 @@ def install(devices):
     c10d.Backend.backend_type_map = _TypesOfBackends(c10d.Backend.backend_type_map)
     _meet_at_world_store()
     _compare_no_calls_twice()
+    _compare_groups()
     _tell_meshes_apart()
     if not hasattr(Backend, "_set_default_timeout"):
         Backend._set_default_timeout = lambda self, timeout: _rehearse.set_timeout(self, _milliseconds(timeout))

@@ -4,6 +4,7 @@
 import atexit
 import contextlib
 import functools
+import multiprocessing
 import os
 import sys
 import traceback
@@ -52,12 +53,24 @@ def install():
     os._exit = exit_rank
 
 
+_NOT_OF_SCRIPT = (os.path.dirname(__file__) + os.sep, os.path.dirname(multiprocessing.__file__) + os.sep)
+
+
+def _forget_frames_above_script(error):
+    """A traceback begins where that of a process does."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(_NOT_OF_SCRIPT):
+        entry = entry.tb_next
+    error.__traceback__ = entry or error.__traceback__
+
+
 @contextlib.contextmanager
 def as_of_process():
     """Around the code of a rank's script."""
     try:
         yield
     except BaseException as error:
+        _forget_frames_above_script(error)
         if not isinstance(error, SystemExit) and sys.excepthook is not sys.__excepthook__:
             sys.excepthook(type(error), error, error.__traceback__)
         if not isinstance(error, Exit):

@@ -22,6 +22,14 @@ _OPTIONS = {
 # What starts the ranks. auto: the script itself if it calls what starts processes, otherwise torchrun.
 LAUNCHERS = ("auto", "script", "torchrun", "launch", "slurm", "mpi")
 
+HELP = """
+options for Python scripts:
+  --cuda[=device]          for scripts written for GPUs: "cuda" means the CPU, or a device of its own with the CPU's memory
+  --launcher=LAUNCHER      what starts the ranks: auto, script, torchrun, launch, slurm, mpi
+  --world=N                of a script that starts its ranks: the command is about its N-th world
+  --own=PACKAGE            each rank has its own copy of this package; may be repeated
+"""
+
 
 def is_preloaded():
     return hasattr(ctypes.CDLL(None), "rehearse_is_preloaded")

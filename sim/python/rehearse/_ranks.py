@@ -15,12 +15,13 @@ class Rank:
         self.models = []  # its DistributedDataParallels: weak references and names
         self.groups = {}  # names in reports, by c10d's names
         self.is_in_world = False  # it has made the default process group
+        self.uses_nccl = False  # its default process group was to be one of NCCL
         self.worlds = 0  # how many default process groups it has made
         self.stream = None  # of CUDA: the current one, if not the default (--cuda)
 
 
 _ranks = {}
-lists_of_groups = {}  # by the world's number and the group's name: the rank that made it first, and its list of ranks
+lists_of_groups = {}  # by the world's number and the group's name: the list of ranks of each rank that made it
 _host = Rank(-1, 0, None)
 
 

@@ -2,8 +2,8 @@
 #include "python/state/frames.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -77,7 +77,7 @@ void* Frames::address_of(std::string_view place) {
   exec::Frame frame;
   frame.function = short_name(std::string(place.substr(line_end + 1, name_end - line_end - 1)));
   frame.file = place.substr(name_end + 1);
-  frame.line = std::atoi(std::string(place.substr(0, line_end)).c_str());
+  std::from_chars(place.data(), place.data() + line_end, frame.line);
   return add({nullptr, 0, std::move(frame)});
 }
 

@@ -64,6 +64,10 @@ class Communicators final : public exec::WaitExplainer {
   // registry. Works that the program still holds stay valid. Takes time quadratic in the works left behind.
   void release_works() noexcept;
 
+  // Waits for all operations of the calling rank that are in flight, as when a program waits for its whole GPU. Throws
+  // as their wait() does.
+  void wait_for_works();
+
   // Sets the label of the next operations of this thread of `rank`, which names their payload; null: none. The string
   // must live as long as this object.
   void set_label(int rank, const std::string* label);

@@ -62,6 +62,7 @@ class FiberRankContext final : public RankContextBase {
   std::filesystem::path shared_folder() override {
     return services_.scratch != nullptr ? services_.scratch->shared() : RankContext::shared_folder();
   }
+  void wait_for_works() { services_.communicators.wait_for_works(); }
   // Adds to the report's remarks what this rank did: RunRecord::habits.
   void note_habit(const std::string& text) { services_.record.habits[text].insert(rank_); }
   // Adds a remark about the run that is of no rank.
