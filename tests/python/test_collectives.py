@@ -181,7 +181,8 @@ def test_one_rank_that_makes_groups_in_another_order_is_to_blame(odd):
 
     for seed in range(1, 4):
         report = report_of(body, ranks=4, seed=seed)
-        assert f"RANK FAILED: rank {odd}: " in report.text and "in one order" in " ".join(report.text.split()), report.text
+        told = " ".join(report.text.split())
+        assert f"RANK FAILED: rank {odd}: " in told and "in one order" in told, report.text
 
 
 def test_one_rank_that_leaves_a_group_out_is_to_blame():

@@ -68,8 +68,8 @@ def _require_one_list_of_ranks(name, ranks, is_made_by_all):
     others = sorted(rank for rank, each in lists.by_rank.items() if each == known)
     raise RuntimeError(
         f"new_group() made group {name} of ranks {ranks} here, but of ranks {list(known)} on rank "
-        f"{', '.join(map(str, others))}: all ranks must call new_group() for all groups, in one order and with the same "
-        "ranks"
+        f"{', '.join(map(str, others))}: all ranks must call new_group() for all groups, in one order and with the "
+        "same ranks"
     )
 
 

@@ -24,7 +24,7 @@ LAUNCHERS = ("auto", "script", "torchrun", "launch", "slurm", "mpi")
 
 HELP = """
 options for Python scripts:
-  --cuda[=device]          for scripts written for GPUs: "cuda" means the CPU, or a device of its own with the CPU's memory
+  --cuda[=device]          for scripts written for GPUs: "cuda" means the CPU, or a device with the CPU's memory
   --launcher=LAUNCHER      what starts the ranks: auto, script, torchrun, launch, slurm, mpi
   --world=N                of a script that starts its ranks: the command is about its N-th world
   --own=PACKAGE            each rank has its own copy of this package; may be repeated
