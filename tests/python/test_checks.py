@@ -223,3 +223,19 @@ def test_without_rehearse_the_checks_do_nothing():
     environ = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     ran = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     assert ran.stdout == "-1 True\n", ran.stderr
+
+
+@pytest.mark.parametrize("is_reduced", [True, False])
+def test_optimizers_whose_parameters_never_have_gradients(is_reduced):
+    def body(rank):
+        model = torch.nn.Linear(4, 4)
+        fully_shard(model)
+        model.set_requires_gradient_sync(is_reduced)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(3):
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    text = " ".join(on_ranks(body, ranks=2).text.split())
+    assert ("ranks 0-1: stepped an optimizer again and again whose" in text) != is_reduced, text

@@ -108,7 +108,14 @@ def install():
     def before_step(optimizer, *_):
         if _ranks.in_rank():
             parameters = (each for group in optimizer.param_groups for each in group["params"])
-            _rehearse.note_step(sum(each.numel() for each in parameters if each.grad is not None))
+            with_gradients = sum(each.numel() for each in parameters if each.grad is not None)
+            _rehearse.note_step(with_gradients)
+            steps = vars(optimizer).get("_rehearse_steps")
+            if steps is None:
+                steps = optimizer._rehearse_steps = {"all": 0, "with gradients": 0}
+                _ranks.current().steps.append(steps)
+            steps["all"] += 1
+            steps["with gradients"] += with_gradients > 0
 
     register_optimizer_step_pre_hook(before_step)
     destroy = c10d.destroy_process_group
@@ -119,6 +126,9 @@ def install():
 
 def at_end_of_rank():
     """Call it when a rank's code has returned, or when it gives up its groups."""
+    # At the first step of an LBFGS, there may be no gradients yet.
+    if any(steps["all"] > 1 and steps["with gradients"] == 0 for steps in _ranks.current().steps):
+        _rehearse.note_habit("stepped an optimizer again and again whose parameters never had a gradient")
     if torch.distributed.is_initialized():
         for model in _ranks.current().models:
             model.end()

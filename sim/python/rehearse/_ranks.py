@@ -13,6 +13,7 @@ class Rank:
         self.loggers = {}  # its own, by name
         self.at_exit = []  # functions with their arguments
         self.models = []  # its DistributedDataParallels: weak references and names
+        self.steps = []  # of each optimizer: how many, and how many with gradients
         self.groups = {}  # names in reports, by c10d's names
         self.is_in_world = False  # it has made the default process group
         self.uses_nccl = False  # its default process group was to be one of NCCL
