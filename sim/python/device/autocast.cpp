@@ -6,21 +6,11 @@
 
 #include "python/device/cuda.h"
 
-namespace rehearse::python {
+// The macros of LibTorch name types of its namespace without it, and versions name different ones.
+namespace at::autocast {
 namespace {
 
-at::Tensor refuse_binary_cross_entropy(const at::Tensor& /*input*/, const at::Tensor& /*target*/,
-                                       const std::optional<at::Tensor>& /*weight*/, std::int64_t /*reduction*/) {
-  TORCH_CHECK(false,
-              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast: use "
-              "binary_cross_entropy_with_logits or BCEWithLogitsLoss");
-}
-
-}  // namespace
-
-void register_autocast(torch::Library& m) {
-  // The macros of LibTorch name these.
-  using at::IntArrayRef, at::Scalar, at::ScalarType, at::Tensor;
+void register_lists(torch::Library& m) {
 #define REHEARSE_LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define REHEARSE_FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
 #define REHEARSE_FP32_SET_OPT_DTYPE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
@@ -34,7 +24,26 @@ void register_autocast(torch::Library& m) {
 #undef REHEARSE_FP32
 #undef REHEARSE_FP32_SET_OPT_DTYPE
 #undef REHEARSE_PROMOTE
-  m.impl("binary_cross_entropy", refuse_binary_cross_entropy);
+}
+
+}  // namespace
+}  // namespace at::autocast
+
+namespace rehearse::python {
+namespace {
+
+at::Tensor refuse_binary_cross_entropy(const at::Tensor& /*input*/, const at::Tensor& /*target*/,
+                                       const std::optional<at::Tensor>& /*weight*/, std::int64_t /*reduction*/) {
+  TORCH_CHECK(false,
+              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast: use "
+              "binary_cross_entropy_with_logits or BCEWithLogitsLoss");
+}
+
+}  // namespace
+
+void register_autocast(torch::Library& aten) {
+  at::autocast::register_lists(aten);
+  aten.impl("binary_cross_entropy", refuse_binary_cross_entropy);
 }
 
 }  // namespace rehearse::python
