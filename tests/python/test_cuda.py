@@ -336,6 +336,15 @@ def test_a_wait_for_the_gpu_waits_for_what_nccl_carries(backend):
     assert report.verdict == "OK" and ("nobody waited for allreduce" in report.text) == (backend == "gloo"), report.text
 
 
+def test_many_gpus():
+    def body(rank):
+        torch.cuda.set_device(rank)
+        assert torch.cuda.current_device() == rank and torch.cuda.device_count() == 200
+
+    report = report_of(body, ranks=200)
+    assert ("at most 127 devices" in " ".join(report.text.split())) if IS_DEVICE else report.verdict == "OK", report.text
+
+
 SCRIPT = """
 import os
 import torch

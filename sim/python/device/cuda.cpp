@@ -22,13 +22,13 @@ namespace rehearse::python {
 namespace {
 
 struct OfRank {
-  c10::DeviceIndex current = 0;
+  int current = 0;
   bool uses_nccl = false;
   c10::DeviceIndex communicates_on = -1;  // with NCCL; negative: it has not yet
   at::Generator generator{c10::make_intrusive<CudaGenerator>(c10::DeviceIndex{0})};
 };
 
-c10::DeviceIndex g_count = 1;  // devices of a node
+int g_count = 1;  // devices of a node
 
 std::vector<OfRank> g_of_ranks;  // the first is that of the code outside of ranks
 
@@ -53,7 +53,7 @@ void require_own_device(c10::Device device) {
   if (!of_rank().uses_nccl) return;
   const int own = rank(), node = own / g_count;
   of_rank().communicates_on = device.index();
-  const int end = std::min((node + 1) * int(g_count), static_cast<int>(g_of_ranks.size()) - 1);
+  const int end = std::min((node + 1) * g_count, static_cast<int>(g_of_ranks.size()) - 1);
   for (int other = node * g_count; other < end; ++other) {
     if (other == own || g_of_ranks[static_cast<std::size_t>(other) + 1].communicates_on != device.index()) continue;
     TORCH_CHECK(false, "Duplicate GPU detected : rank ", own, " and rank ", other, " both on CUDA device ",
@@ -62,15 +62,15 @@ void require_own_device(c10::Device device) {
   }
 }
 
-c10::Device current() noexcept { return {kCuda, current_cuda()}; }
-
 // All work is done when its call returns, so a device has one stream.
 class Guard final : public c10::impl::NoOpDeviceGuardImpl<kCuda> {
  public:
-  c10::DeviceIndex deviceCount() const noexcept override { return g_count; }
-  c10::Device getDevice() const override { return current(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(g_count); }
+  c10::Device getDevice() const override { return current_cuda_device(); }
   c10::Device exchangeDevice(c10::Device device) const override {
-    return {kCuda, std::exchange(current_cuda(), device.has_index() ? device.index() : current_cuda())};
+    const auto before = current_cuda_device();
+    if (device.has_index()) current_cuda() = device.index();
+    return before;
   }
   void setDevice(c10::Device device) const override { exchangeDevice(device); }
   void uncheckedSetDevice(c10::Device device) const noexcept override { exchangeDevice(device); }
@@ -90,7 +90,7 @@ class Guard final : public c10::impl::NoOpDeviceGuardImpl<kCuda> {
 
  private:
   static c10::Stream stream_of(c10::Device device) noexcept {
-    return c10::Stream(c10::Stream::DEFAULT, device.has_index() ? device : current());
+    return c10::Stream(c10::Stream::DEFAULT, device.has_index() ? device : current_cuda_device());
   }
 };
 
@@ -98,7 +98,7 @@ class Allocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     auto data = c10::GetCPUAllocator()->allocate(bytes);
-    data.unsafe_set_device(current());
+    data.unsafe_set_device(current_cuda_device());
     return data;
   }
   c10::DeleterFnPtr raw_deleter() const override { return c10::GetCPUAllocator()->raw_deleter(); }
@@ -112,19 +112,19 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return g_count; }
+  c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(g_count); }
   void setCurrentDevice(c10::DeviceIndex device) const override { current_cuda() = device; }
-  c10::DeviceIndex getCurrentDevice() const override { return current_cuda(); }
+  c10::DeviceIndex getCurrentDevice() const override { return current_cuda_device().index(); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
-    return std::exchange(current_cuda(), device);
+    return static_cast<c10::DeviceIndex>(std::exchange(current_cuda(), device));
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
   bool isPinnedPtr(const void* /*data*/) const override { return true; }
-  c10::Device getDeviceFromPtr(void* /*data*/) const override { return current(); }
+  c10::Device getDeviceFromPtr(void* /*data*/) const override { return current_cuda_device(); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex /*device*/) const override { return cuda_generator(); }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override {
-    return at::Generator(c10::make_intrusive<CudaGenerator>(device < 0 ? current_cuda() : device));
+    return at::Generator(c10::make_intrusive<CudaGenerator>(device < 0 ? current_cuda_device().index() : device));
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, std::size_t bytes) const override {
     auto* const impl = storage.unsafeGetStorageImpl();
@@ -189,14 +189,16 @@ CudaGenerator* CudaGenerator::clone_impl() const {
   return clone;
 }
 
-void begin_cuda_of_rank(c10::DeviceIndex count) {
+void begin_cuda_of_rank(int count) {
   g_count = count;
   of_rank() = {};
 }
 
 void use_nccl_of_rank() noexcept { of_rank().uses_nccl = true; }
 
-c10::DeviceIndex& current_cuda() noexcept { return of_rank().current; }
+int& current_cuda() noexcept { return of_rank().current; }
+
+c10::Device current_cuda_device() noexcept { return {kCuda, static_cast<c10::DeviceIndex>(current_cuda())}; }
 
 at::Generator& cuda_generator() { return of_rank().generator; }
 

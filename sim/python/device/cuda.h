@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <limits>
 
 #include <ATen/core/Generator.h>
 #include <c10/core/Allocator.h>
@@ -20,9 +20,12 @@ constexpr auto kCuda = c10::DeviceType::PrivateUse1;
 // library has made a device of this type.
 void register_cuda();
 
-// Each rank has a current device, the generator that its kernels draw from, and `count` devices on its node.
-void begin_cuda_of_rank(c10::DeviceIndex count);
-c10::DeviceIndex& current_cuda() noexcept;
+// Each rank has a current device, the generator that its kernels draw from, and `count` devices on its node. Tensors are on
+// devices with numbers up to kCudaMost; without tensors there (--cuda), numbers may be larger.
+constexpr int kCudaMost = std::numeric_limits<c10::DeviceIndex>::max();
+void begin_cuda_of_rank(int count);
+int& current_cuda() noexcept;
+c10::Device current_cuda_device() noexcept;
 at::Generator& cuda_generator();
 
 // The rank's collectives go through NCCL, which wants a GPU for each rank of a node.

@@ -118,7 +118,7 @@ void Loan::lend(c10::IValue& value, const c10::Argument& argument) {
   }
 }
 
-c10::Device Loan::device() const { return {kCuda, index_ < 0 ? current_cuda() : index_}; }
+c10::Device Loan::device() const { return index_ < 0 ? current_cuda_device() : c10::Device(kCuda, index_); }
 
 void Loan::require_one_device(const at::Tensor& tensor, const c10::Argument& argument) {
   if (tensor.device().type() == kCuda && pairs_.empty()) index_ = tensor.device().index();

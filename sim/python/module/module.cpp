@@ -274,11 +274,12 @@ void define_rank(py::module_& module) {
 void define_cuda(py::module_& module) {
   module.def("let_cuda_be_cpu", let_cuda_be_cpu);
   module.def("let_cuda_be_device", let_cuda_be_device);
-  module.def("begin_cuda_of_rank", [](int count) { begin_cuda_of_rank(static_cast<c10::DeviceIndex>(count)); });
+  module.attr("CUDA_MOST") = kCudaMost;
+  module.def("begin_cuda_of_rank", begin_cuda_of_rank);
   module.def("use_nccl_of_rank", use_nccl_of_rank);
   module.def("cuda_generator", [] { return cuda_generator(); });
-  module.def("current_cuda", [] { return static_cast<int>(current_cuda()); });
-  module.def("set_current_cuda", [](int index) { current_cuda() = static_cast<c10::DeviceIndex>(index); });
+  module.def("current_cuda", [] { return current_cuda(); });
+  module.def("set_current_cuda", [](int index) { current_cuda() = index; });
 }
 
 }  // namespace

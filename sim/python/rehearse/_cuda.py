@@ -247,6 +247,11 @@ def types_of_devices():
 
 
 def begin_rank():
+    if _IS_DEVICE and _device_count() > _rehearse.CUDA_MOST:
+        raise RuntimeError(
+            f"rehearse --cuda=device: this node has {_device_count()} ranks, and torch numbers at most "
+            f"{_rehearse.CUDA_MOST} devices; use --cuda"
+        )
     _rehearse.begin_cuda_of_rank(_device_count())
     _refuse_kernels()
     what = "gave the CPU's memory to" if _IS_DEVICE else "took the CPU for"
