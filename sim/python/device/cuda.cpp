@@ -62,15 +62,17 @@ void require_own_device(c10::Device device) {
   }
 }
 
+c10::DeviceIndex exchange_current(c10::DeviceIndex device) noexcept {
+  return static_cast<c10::DeviceIndex>(std::exchange(current_cuda(), device));
+}
+
 // All work is done when its call returns, so a device has one stream.
 class Guard final : public c10::impl::NoOpDeviceGuardImpl<kCuda> {
  public:
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(g_count); }
   c10::Device getDevice() const override { return current_cuda_device(); }
   c10::Device exchangeDevice(c10::Device device) const override {
-    const auto before = current_cuda_device();
-    if (device.has_index()) current_cuda() = device.index();
-    return before;
+    return {kCuda, exchange_current(device.has_index() ? device.index() : current_cuda_device().index())};
   }
   void setDevice(c10::Device device) const override { exchangeDevice(device); }
   void uncheckedSetDevice(c10::Device device) const noexcept override { exchangeDevice(device); }
@@ -113,11 +115,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(g_count); }
-  void setCurrentDevice(c10::DeviceIndex device) const override { current_cuda() = device; }
+  void setCurrentDevice(c10::DeviceIndex device) const override { exchange_current(device); }
   c10::DeviceIndex getCurrentDevice() const override { return current_cuda_device().index(); }
-  c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
-    return static_cast<c10::DeviceIndex>(std::exchange(current_cuda(), device));
-  }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override { return exchange_current(device); }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
   bool isPinnedPtr(const void* /*data*/) const override { return true; }
