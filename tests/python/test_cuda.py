@@ -342,7 +342,8 @@ def test_many_gpus():
         assert torch.cuda.current_device() == rank and torch.cuda.device_count() == 200
 
     report = report_of(body, ranks=200)
-    assert ("at most 127 devices" in " ".join(report.text.split())) if IS_DEVICE else report.verdict == "OK", report.text
+    told = " ".join(report.text.split())
+    assert ("at most 127 devices" in told) if IS_DEVICE else report.verdict == "OK", report.text
 
 
 SCRIPT = """
