@@ -20,8 +20,8 @@ constexpr auto kCuda = c10::DeviceType::PrivateUse1;
 // library has made a device of this type.
 void register_cuda();
 
-// Each rank has a current device, the generator that its kernels draw from, and `count` devices on its node. Tensors are
-// on devices with numbers up to kCudaMost; without tensors there (--cuda), numbers may be larger.
+// Each rank has a current device, the generator that its kernels draw from, and `count` devices on its node. Tensors
+// are on devices with numbers up to kCudaMost; without tensors there (--cuda), numbers may be larger.
 constexpr int kCudaMost = std::numeric_limits<c10::DeviceIndex>::max();
 void begin_cuda_of_rank(int count);
 int& current_cuda() noexcept;
