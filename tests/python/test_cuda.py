@@ -4,8 +4,6 @@ REHEARSE_CUDA=device, the tests are about --cuda=device."""
 
 import io
 import os
-import subprocess
-import sys
 
 os.environ.setdefault("REHEARSE_CUDA", "1")
 IS_DEVICE = os.environ["REHEARSE_CUDA"] == "device"
@@ -13,7 +11,7 @@ IS_DEVICE = os.environ["REHEARSE_CUDA"] == "device"
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import RANKS, gathered, on_ranks, report_of
+from ranks import RANKS, command, gathered, on_ranks, report_of
 from torch import nn
 
 import rehearse
@@ -322,14 +320,15 @@ def test_a_state_of_the_gpu_that_is_set_is_a_remark():
     assert "set the state of CUDA's generator" in on_ranks(body, ranks=2).text
 
 
+@pytest.mark.parametrize("wait", [torch.cuda, torch.accelerator])
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
-def test_a_wait_for_the_gpu_waits_for_what_nccl_carries(backend):
+def test_a_wait_for_the_gpu_waits_for_what_nccl_carries(backend, wait):
     def body(rank):
         torch.cuda.set_device(rank)
         dist.init_process_group(backend)
         value = torch.ones(2, device="cuda")
         dist.all_reduce(value, async_op=True)
-        torch.cuda.synchronize()
+        wait.synchronize()
         assert backend == "gloo" or value.tolist() == [2, 2]
 
     report = report_of(body, init=False)
@@ -366,32 +365,20 @@ dist.destroy_process_group()
 """
 
 
-def _run(folder, *words, **variables):
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("REHEARSE")}
-    return subprocess.run(
-        [sys.executable, "-m", "rehearse", *words],
-        cwd=folder,
-        env={**environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
 def test_a_script_for_gpus_runs_and_is_replayed(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    run = _run(tmp_path, "run", "train.py", "--ranks=4", "--cuda")
+    run = command(tmp_path, "run", "train.py", "--ranks=4", "--cuda")
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count("ended") == 4 and "nccl" in run.stdout
     assert 'took the CPU for "cuda" (--cuda)' in " ".join(run.stdout.split())
-    failed = _run(tmp_path, "run", "train.py", "--ranks=4", "--cuda", BUG="1")
+    failed = command(tmp_path, "run", "train.py", "--ranks=4", "--cuda", BUG="1")
     assert "MISMATCH: rank 1" in failed.stdout and "culprit: rank 1 at train.py:14" in failed.stdout, failed.stdout
     replay = failed.stdout.partition("replay: python -m rehearse ")[2].splitlines()[0].split()
     assert "--cuda" in replay
-    assert "MISMATCH: rank 1" in _run(tmp_path, *replay, BUG="1").stdout
+    assert "MISMATCH: rank 1" in command(tmp_path, *replay, BUG="1").stdout
 
 
 def test_without_the_option_the_error_names_it(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    run = _run(tmp_path, "run", "train.py", "--ranks=2")
+    run = command(tmp_path, "run", "train.py", "--ranks=2")
     assert run.returncode != 0 and "--cuda" in run.stdout, run.stdout

@@ -4,8 +4,6 @@ test_cuda_operators.py; the forms that name it are in test_cuda.py and test_cuda
 
 import io
 import os
-import subprocess
-import sys
 
 os.environ["REHEARSE_CUDA"] = "device"
 
@@ -13,14 +11,10 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import RANKS, gathered, on_ranks, report_of
+from ranks import RANKS, command, gathered, on_ranks, report_of, values_of
 from torch import nn
 
 import rehearse
-
-
-def _values(*shape):
-    return ((torch.arange(torch.Size(shape).numel()) * 7 % 23 - 11) / 5).reshape(shape)
 
 
 # Mistakes that pass where "cuda" means the CPU, with the error of a GPU.
@@ -111,7 +105,7 @@ def test_what_a_gpu_draws_is_its_own():
 def _collectives(device):
     """What each collective gives on this rank."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    own = (_values(size) + rank).to(device)
+    own = (values_of(size) + rank).to(device)
     reduced, maximum = own.clone(), own.clone()
     dist.all_reduce(reduced)
     work = dist.all_reduce(maximum, dist.ReduceOp.MAX, async_op=True)
@@ -153,7 +147,7 @@ def _trained_model(wrap, device, ranks_own):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     for step in range(3):
         optimizer.zero_grad()
-        model((_values(4, 3) + step + ranks_own).to(device)).square().mean().backward()
+        model((values_of(4, 3) + step + ranks_own).to(device)).square().mean().backward()
         optimizer.step()
     return [each.full_tensor() if hasattr(each, "full_tensor") else each for each in model.parameters()]
 
@@ -244,29 +238,21 @@ dist.destroy_process_group()
 """
 
 
-def _run(folder, *words, **variables):
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("REHEARSE")}
-    command = [sys.executable, "-m", "rehearse", *words]
-    return subprocess.run(
-        command, cwd=folder, env={**environ, **variables}, capture_output=True, text=True, timeout=300
-    )
-
-
 def test_a_script_that_forgets_to_move_a_tensor(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     words = ("run", "train.py", "--ranks=2", "--cuda=device")
-    run = _run(tmp_path, *words)
+    run = command(tmp_path, *words)
     assert run.returncode == 0, run.stdout + run.stderr
     assert {"ended on cuda:0", "ended on cuda:1"} <= set(run.stdout.splitlines())
     assert 'gave the CPU\'s memory to "cuda" (--cuda=device)' in " ".join(run.stdout.split())
-    failed = _run(tmp_path, *words, BUG="1")
+    failed = command(tmp_path, *words, BUG="1")
     assert "RANK FAILED: rank 1" in failed.stdout and "train.py:12" in failed.stdout, failed.stdout
     assert "Expected all tensors to be on the same device" in failed.stdout
-    host = _run(tmp_path, *words, HOST="1")
+    host = command(tmp_path, *words, HOST="1")
     assert "No backend type associated with device type cpu" in " ".join(host.stdout.split()), host.stdout
 
 
 def test_another_value_is_refused(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    run = _run(tmp_path, "run", "train.py", "--cuda=gpu")
+    run = command(tmp_path, "run", "train.py", "--cuda=gpu")
     assert run.returncode != 0 and "--cuda=gpu: there are --cuda and --cuda=device" in run.stderr

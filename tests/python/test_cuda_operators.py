@@ -10,14 +10,9 @@ os.environ["REHEARSE_CUDA"] = "device"
 import pytest
 import torch
 import torch.nn.functional as F
-from ranks import on_ranks
+from ranks import on_ranks, values_of
 from torch import nn
 from torch.nn.utils import rnn
-
-
-def _values(*shape, dtype=torch.float32):
-    count = torch.Size(shape).numel()
-    return ((torch.arange(count) * 7 % 23 - 11) / 5).to(dtype).reshape(shape)
 
 
 def _trained(module, *inputs, steps=2):
@@ -27,7 +22,7 @@ def _trained(module, *inputs, steps=2):
         torch.manual_seed(3)
         own = copy.deepcopy(module).to(device)
         for index, parameter in enumerate(own.parameters()):
-            parameter.data.copy_(_values(*parameter.shape) / (3 + index))
+            parameter.data.copy_(values_of(*parameter.shape) / (3 + index))
         optimizer = torch.optim.SGD(own.parameters(), lr=0.05, momentum=0.9) if list(own.parameters()) else None
         given = [each.clone().to(device) for each in inputs]
         given = [each.requires_grad_() if each.is_floating_point() else each for each in given]
@@ -55,23 +50,23 @@ def _set(index):
 
 
 def _packed(device):
-    packed = rnn.pack_padded_sequence(_values(3, 2, 4).to(device), torch.tensor([3, 2]))
+    packed = rnn.pack_padded_sequence(values_of(3, 2, 4).to(device), torch.tensor([3, 2]))
     torch.manual_seed(1)
     return rnn.pad_packed_sequence(nn.LSTM(4, 3).to(device)(packed)[0])[0]
 
 
 def _second_gradient(device):
-    x = _values(4).to(device).requires_grad_()
+    x = values_of(4).to(device).requires_grad_()
     (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
     return torch.autograd.grad(first.sum(), x)
 
 
 def _adam(**options):
     def of(device):
-        weight = nn.Parameter(_values(4).to(device))
+        weight = nn.Parameter(values_of(4).to(device))
         optimizer = torch.optim.AdamW([weight], **options)
         for _ in range(3):
-            weight.grad = _values(4).to(device)
+            weight.grad = values_of(4).to(device)
             optimizer.step()
         return weight
 
@@ -79,7 +74,7 @@ def _adam(**options):
 
 
 def _lbfgs(device):
-    weight = nn.Parameter(_values(3).to(device))
+    weight = nn.Parameter(values_of(3).to(device))
     optimizer = torch.optim.LBFGS([weight])
 
     def closure():
@@ -94,7 +89,7 @@ def _lbfgs(device):
 
 def _sparse(device):
     indices = torch.tensor([[0, 2, 0]], device=device)
-    sparse = torch.sparse_coo_tensor(indices, _values(3).to(device), (4,))
+    sparse = torch.sparse_coo_tensor(indices, values_of(3).to(device), (4,))
     assert sparse.device.type == sparse.coalesce().indices().device.type == device
     sparse.add_(sparse)
     sparse.add_(sparse.clone())
@@ -103,7 +98,7 @@ def _sparse(device):
 
 def _resized(device):
     out = torch.empty(0, device=device)
-    torch.add(_values(5).to(device), 1, out=out)
+    torch.add(values_of(5).to(device), 1, out=out)
     view = out.view(5)[1:]
     out.mul_(2)
     storage = out.untyped_storage()
@@ -114,63 +109,63 @@ def _resized(device):
 
 
 def _x(*shape):
-    return lambda device: _values(*shape).to(device)
+    return lambda device: values_of(*shape).to(device)
 
 
 def _on(function, *shapes, **options):
     """A function of tensors of these shapes."""
-    return lambda device: function(*(_values(*shape).to(device) for shape in shapes), **options)
+    return lambda device: function(*(values_of(*shape).to(device) for shape in shapes), **options)
 
 
 QKV = ((1, 2, 4, 8),) * 3
 
 # What gives the same values on "cuda" as on the CPU.
 OPERATORS = {
-    "linear": _trained(nn.Linear(4, 3), _values(2, 4)),
-    "LSTM": _trained(nn.LSTM(4, 3), _values(3, 2, 4)),
-    "LSTM of layers and directions": _trained(nn.LSTM(4, 3, 2, bidirectional=True), _values(3, 2, 4)),
-    "LSTM without biases": _trained(nn.LSTM(4, 3, bias=False), _values(3, 2, 4)),
-    "LSTM cell": _trained(nn.LSTMCell(4, 3), _values(2, 4)),
+    "linear": _trained(nn.Linear(4, 3), values_of(2, 4)),
+    "LSTM": _trained(nn.LSTM(4, 3), values_of(3, 2, 4)),
+    "LSTM of layers and directions": _trained(nn.LSTM(4, 3, 2, bidirectional=True), values_of(3, 2, 4)),
+    "LSTM without biases": _trained(nn.LSTM(4, 3, bias=False), values_of(3, 2, 4)),
+    "LSTM cell": _trained(nn.LSTMCell(4, 3), values_of(2, 4)),
     "LSTM of a packed sequence": _packed,
-    "GRU": _trained(nn.GRU(4, 3), _values(3, 2, 4)),
-    "GRU of layers and directions": _trained(nn.GRU(4, 3, 2, bidirectional=True), _values(3, 2, 4)),
-    "GRU cell": _trained(nn.GRUCell(4, 3, bias=False), _values(2, 4)),
-    "RNN": _trained(nn.RNN(4, 3), _values(3, 2, 4)),
-    "attention": _trained(nn.MultiheadAttention(8, 2, batch_first=True), *[_values(2, 3, 8)] * 3),
-    "encoder": _trained(nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True), _values(2, 3, 8)),
+    "GRU": _trained(nn.GRU(4, 3), values_of(3, 2, 4)),
+    "GRU of layers and directions": _trained(nn.GRU(4, 3, 2, bidirectional=True), values_of(3, 2, 4)),
+    "GRU cell": _trained(nn.GRUCell(4, 3, bias=False), values_of(2, 4)),
+    "RNN": _trained(nn.RNN(4, 3), values_of(3, 2, 4)),
+    "attention": _trained(nn.MultiheadAttention(8, 2, batch_first=True), *[values_of(2, 3, 8)] * 3),
+    "encoder": _trained(nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True), values_of(2, 3, 8)),
     "encoder that is evaluated": lambda device: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     .apply(lambda module: [each.data.fill_(0.1) for each in module.parameters()])
     .to(device)
-    .eval()(_values(2, 3, 8).to(device)),
-    "convolution": _trained(nn.Conv2d(2, 3, 3, padding=1), _values(2, 2, 5, 5)),
-    "convolution 1d": _trained(nn.Conv1d(2, 3, 3), _values(1, 2, 8)),
-    "convolution 3d": _trained(nn.Conv3d(2, 3, 3), _values(1, 2, 4, 4, 4)),
-    "transposed convolution": _trained(nn.ConvTranspose2d(2, 3, 3, stride=2), _values(1, 2, 4, 4)),
-    "depthwise convolution": _trained(nn.Conv2d(4, 4, 3, groups=4, bias=False), _values(1, 4, 6, 6)),
+    .eval()(values_of(2, 3, 8).to(device)),
+    "convolution": _trained(nn.Conv2d(2, 3, 3, padding=1), values_of(2, 2, 5, 5)),
+    "convolution 1d": _trained(nn.Conv1d(2, 3, 3), values_of(1, 2, 8)),
+    "convolution 3d": _trained(nn.Conv3d(2, 3, 3), values_of(1, 2, 4, 4, 4)),
+    "transposed convolution": _trained(nn.ConvTranspose2d(2, 3, 3, stride=2), values_of(1, 2, 4, 4)),
+    "depthwise convolution": _trained(nn.Conv2d(4, 4, 3, groups=4, bias=False), values_of(1, 4, 6, 6)),
     "channels last": _trained(
         nn.Conv2d(4, 4, 3).to(memory_format=torch.channels_last),
-        _values(1, 4, 6, 6).to(memory_format=torch.channels_last),
+        values_of(1, 4, 6, 6).to(memory_format=torch.channels_last),
     ),
-    "batch norm": _trained(nn.BatchNorm2d(2), _values(3, 2, 3, 3)),
-    "layer norm": _trained(nn.LayerNorm(4), _values(2, 4)),
-    "group norm": _trained(nn.GroupNorm(2, 4), _values(2, 4, 3)),
-    "instance norm": _trained(nn.InstanceNorm2d(4), _values(2, 4, 3, 3)),
-    "RMS norm": _trained(nn.RMSNorm(4), _values(2, 4)),
+    "batch norm": _trained(nn.BatchNorm2d(2), values_of(3, 2, 3, 3)),
+    "layer norm": _trained(nn.LayerNorm(4), values_of(2, 4)),
+    "group norm": _trained(nn.GroupNorm(2, 4), values_of(2, 4, 3)),
+    "instance norm": _trained(nn.InstanceNorm2d(4), values_of(2, 4, 3, 3)),
+    "RMS norm": _trained(nn.RMSNorm(4), values_of(2, 4)),
     "embedding": _trained(nn.Embedding(10, 3), torch.tensor([1, 2, 1])),
     "sparse embedding": _trained(nn.Embedding(10, 3, sparse=True), torch.tensor([1, 2, 1])),
     "embedding bag": _trained(nn.EmbeddingBag(10, 3), torch.tensor([[1, 2], [3, 4]])),
-    "max pooling": _trained(nn.MaxPool2d(2), _values(1, 2, 5, 5)),
-    "adaptive pooling": _trained(nn.AdaptiveAvgPool2d(2), _values(1, 2, 5, 5)),
-    "activations": _trained(nn.Sequential(nn.GELU(), nn.SiLU(), nn.Softmax(1), nn.PReLU()), _values(2, 5)),
+    "max pooling": _trained(nn.MaxPool2d(2), values_of(1, 2, 5, 5)),
+    "adaptive pooling": _trained(nn.AdaptiveAvgPool2d(2), values_of(1, 2, 5, 5)),
+    "activations": _trained(nn.Sequential(nn.GELU(), nn.SiLU(), nn.Softmax(1), nn.PReLU()), values_of(2, 5)),
     "interpolation": _on(F.interpolate, (1, 2, 4, 4), scale_factor=2, mode="bilinear"),
     "grid sample": _on(F.grid_sample, (1, 2, 4, 4), (1, 3, 3, 2)),
     "flash attention": _on(F.scaled_dot_product_attention, *QKV, is_causal=True),
     "attention with a mask": lambda device: F.scaled_dot_product_attention(
-        *(_values(*shape).to(device) for shape in QKV), attn_mask=torch.ones(4, 4, device=device).tril().bool()
+        *(values_of(*shape).to(device) for shape in QKV), attn_mask=torch.ones(4, 4, device=device).tril().bool()
     ),
-    "cross entropy": lambda device: F.cross_entropy(_values(3, 5).to(device), torch.tensor([1, 0, 4]).to(device)),
+    "cross entropy": lambda device: F.cross_entropy(values_of(3, 5).to(device), torch.tensor([1, 0, 4]).to(device)),
     "CTC": lambda device: F.ctc_loss(
-        _values(5, 2, 4).log_softmax(2).to(device),
+        values_of(5, 2, 4).log_softmax(2).to(device),
         torch.ones(2, 3, dtype=torch.long, device=device),
         torch.tensor([5, 5]),
         torch.tensor([3, 3]),
@@ -183,11 +178,11 @@ OPERATORS = {
     "scatter": lambda device: torch.zeros(3, device=device).scatter_add_(
         0, torch.tensor([0, 1], device=device), torch.ones(2, device=device)
     ),
-    "an index of the CPU": lambda device: _values(4).to(device)[torch.tensor([1, 3])],
+    "an index of the CPU": lambda device: values_of(4).to(device)[torch.tensor([1, 3])],
     "set by an index": _set(torch.tensor([1])),
     "set by a mask": _set(torch.tensor([True, False, True])),
     "set by a number": _set(1),
-    "a scalar of the CPU": lambda device: _values(3).to(device) * torch.tensor(2.0) + 1,
+    "a scalar of the CPU": lambda device: values_of(3).to(device) * torch.tensor(2.0) + 1,
     "types": lambda device: torch.ones(2, device=device, dtype=torch.int32) / 2 + 1.5,
     "einsum": _on(lambda x, y: torch.einsum("ij,jk->ik", x, y), (2, 3), (3, 2)),
     "products": _on(lambda x, y: x @ y.t() + torch.bmm(x[None], y.t()[None])[0], (2, 3), (4, 3)),
@@ -217,13 +212,13 @@ OPERATORS = {
     "deepcopy": _on(lambda x: copy.deepcopy(x), (2,)),
     "pickle": _on(lambda x: pickle.loads(pickle.dumps(x)), (2,)),
     "clipped": lambda device: (
-        weight := nn.Parameter(_values(3).to(device)),
-        setattr(weight, "grad", _values(3).to(device)),
+        weight := nn.Parameter(values_of(3).to(device)),
+        setattr(weight, "grad", values_of(3).to(device)),
         nn.utils.clip_grad_norm_([weight], 0.5),
         weight.grad,
     )[2:],
     "batches": lambda device: [
-        each.to(device) for each in torch.utils.data.DataLoader(_values(4), batch_size=2, pin_memory=True)
+        each.to(device) for each in torch.utils.data.DataLoader(values_of(4), batch_size=2, pin_memory=True)
     ],
 }
 

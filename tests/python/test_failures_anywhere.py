@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank raises at each place of a step in turn, while the others are wherever they are: always a report."""
 
-import os
 import queue
-import subprocess
 import sys
 import threading
 import time
@@ -11,7 +9,7 @@ import time
 import numpy
 import torch
 import torch.distributed as dist
-from ranks import report_of
+from ranks import command, report_of
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -127,13 +125,6 @@ if dist.get_rank() == 1:
 def test_a_fault_that_ends_the_process_names_its_line(tmp_path):
     (tmp_path / "train.py").write_text(FAULT)
     for words in (["run"], ["sweep", "--seeds=1..4", "--keep-going"]):
-        ended = subprocess.run(
-            [sys.executable, "-m", "rehearse", words[0], "train.py", *words[1:]],
-            cwd=tmp_path,
-            env=dict(os.environ),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        ended = command(tmp_path, words[0], "train.py", *words[1:])
         assert "CRASHED" in ended.stdout and "rank 1 ended the process by SIGSEGV" in ended.stdout, ended.stderr
         assert "train.py:4 in read" in ended.stdout, ended.stdout

@@ -67,11 +67,6 @@ _ANSWERS_OF_MEMORY = {
 }
 
 
-_OF_ACCELERATOR_MEMORY = dict.fromkeys(
-    ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), 0
-)
-
-
 class _Properties:
     name, major, minor, total_memory, multi_processor_count = _NAME, 8, 0, 80 * _GIB, 108
     is_integrated = is_multi_gpu_board = 0
@@ -280,7 +275,8 @@ def install():
     _install_answers()
     _install_generators()
     _cuda_streams.install()
-    _answer(torch.accelerator, {"synchronize": None, "empty_cache": None, **_OF_ACCELERATOR_MEMORY})
+    _answer(torch.accelerator, _ANSWERS_OF_MEMORY)
+    torch.accelerator.synchronize = _synchronize
     torch.Tensor.pin_memory = lambda self, device=None: self
     torch.Tensor.record_stream = lambda self, stream: None
     if _IS_DEVICE:
